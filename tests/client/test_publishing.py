@@ -74,7 +74,7 @@ def test_an_edge_that_goes_leaves_nobody_waiting() -> None:
     async def scene() -> None:
         async with house() as at, AsyncClient(at.url) as client, client.open_publisher("test") as publishing:
             await publishing.publish(event(1))
-            at.edge.publishings.close()
+            at.edge.streaming_publish.close()
             with pytest.raises(Unavailable):
                 await asyncio.gather(*[publishing.publish(event(number)) for number in range(2, 200)])
         async with AsyncClient("http://127.0.0.1:9") as nobody:

@@ -23,7 +23,7 @@ async def cut(at: House) -> None:
     """End every connection without a word, once it is there."""
 
     def here() -> int:
-        return len(at.edge.events.room) + len(at.edge.matches.room)
+        return len(at.edge.events.topic) + len(at.edge.matches.topic)
 
     while not here():
         await asyncio.sleep(0)

@@ -23,9 +23,9 @@ HEAD = b"POST /streams/a HTTP/1.1\r\nHost: x\r\nContent-Type: application/n-quad
 async def look(home: House, seconds: float) -> None:
     """Let time go by, and have the edge look at its connections; before that, what was sent arrives."""
     assert home.runner.front is not None
-    home.runner.front.look()
+    home.runner.front.check_connections()
     home.twin.clock.advance(seconds)
-    home.runner.front.look()
+    home.runner.front.check_connections()
 
 
 async def arrived(home: House, connections: int = 1) -> None:
@@ -134,7 +134,7 @@ def test_an_answer_that_nobody_reads_is_given_up() -> None:
                 assert home.runner.front is not None
                 assert len(home.runner.front.connections) == 2
                 home.twin.clock.advance(2)
-                home.runner.front.look()
+                home.runner.front.check_connections()
                 while len(home.runner.front.connections) > 1:
                     await asyncio.sleep(0)
                 await alive(home)

@@ -8,6 +8,7 @@ import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import aiohttp
@@ -23,6 +24,7 @@ from triplewire.http.auth import Sessions, TokenAuthenticator
 from triplewire.http.listeners import Certificates, open_listeners
 from triplewire.http.resources.access_control import TokenManager, TokenRequest
 from triplewire.http.server import serve_on
+from triplewire.http.workers import Worker
 from triplewire.model.errors import BadRequest
 from triplewire.storage.log.group_commit import GroupCommit
 from triplewire.storage.registry.security import TokenCache
@@ -133,7 +135,7 @@ def test_who_listens_over_tls_is_sent_away_when_the_token_is_revoked(office: Off
             made.append(TokenManager(parts.registry, parts.clock))
             ring = TokenCache(parts.registry, lambda: True)
             knows = TokenAuthenticator(ring, parts.clock)
-            return replace(parts, authenticators=(knows,), guests=Sessions(parts.clock, ring.newest, knows.good))
+            return replace(parts, authenticators=(knows,), sessions=Sessions(parts.clock, ring.newest, knows.is_valid))
 
         connector = aiohttp.TCPConnector(ssl=office.trust)
         async with (
@@ -202,7 +204,7 @@ def test_new_connections_get_a_new_certificate_and_old_ones_stay(office: Office)
             await ear.position()
             assert await shown(port, office.trust) == first
             second = office.issue()
-            certificates.look()
+            certificates.reload()
             assert await shown(port, office.trust) == second
             assert await shown(port, office.trust, "localhost") == second
             async with session.post("/streams/test", data=body(event(1)), headers=NQUADS) as published:
@@ -216,11 +218,12 @@ def test_it_looks_by_itself(office: Office) -> None:
     async def scene() -> None:
         certificates = Certificates(*office.files)
         async with serving(certificates) as port:
-            keeping = asyncio.create_task(certificates.keep(0.001))
+            worker = Worker("certificates", partial(asyncio.to_thread, certificates.reload), 0.001)
+            worker.start()
             second = office.issue()
             while await shown(port, office.trust) != second:
                 pass
-            keeping.cancel()
+            await worker.stop()
 
     run(scene())
 
@@ -246,12 +249,12 @@ def test_files_that_cannot_be_used_leave_the_old_certificate(
         certificates = Certificates(*office.files)
         async with serving(certificates) as port:
             spoil(office)  # type: ignore[operator]
-            assert not certificates.look()
+            assert not certificates.reload()
             assert await shown(port, office.trust) == first
-            told = [each for each in caplog.records if "stays as it was" in each.message]
+            told = [each for each in caplog.records if "is not renewed" in each.message]
             assert len(told) == 1
             second = office.issue()
-            assert certificates.look()
+            assert certificates.reload()
             assert await shown(port, office.trust) == second
 
     run(scene())

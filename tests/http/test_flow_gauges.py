@@ -7,12 +7,13 @@ from typing import Any
 
 from tests.http.harness import House, house, run
 from triplewire.config.metrics import Metrics, StreamTraffic
-from triplewire.http.delivery.channels import Channel, Listener
+from triplewire.http.delivery.channels import Channel
 from triplewire.http.delivery.connections import MemoryConnection
 from triplewire.http.delivery.options import DeliveryOptions, LoopLoad
 from triplewire.http.delivery.topics import LiveTopic
 from triplewire.http.formats.messages import Frames, MessageFormat
-from triplewire.http.health import REMEMBERED_STREAMS, FlowGauges
+from triplewire.http.health import CLOSED_STREAMS, ClosedTraffic, FlowGauges
+from triplewire.http.stream_filters.parameters import StreamView
 from triplewire.model.clock import ManualClock
 
 MANNER = DeliveryOptions()
@@ -21,7 +22,7 @@ MANNER = DeliveryOptions()
 class Nothing:
     """The past where there is none."""
 
-    least = 0
+    floor = 0
 
     async def step(self, cursor: int, format: MessageFormat) -> tuple[Frames, int]:
         raise AssertionError("there is none")
@@ -62,34 +63,34 @@ def test_streams_are_told_with_what_flowed_out_of_them() -> None:
 
 def test_a_slow_client_is_seen_before_it_is_cut_off() -> None:
     async def scene() -> None:
-        room, gauges = LiveTopic[str](), FlowGauges()
-        gauges.watch(room, str)
-        slow = Listener(MemoryConnection(lambda written: 0), 0, Metrics(), 1_000, MANNER)
-        slow.wire.write(b"x" * 70)
-        await room.listen("home", slow, Nothing())
+        room, home = LiveTopic[StreamView](), StreamView("home")
+        gauges = FlowGauges([room], ClosedTraffic())
+        slow = room.open(home, MemoryConnection(lambda written: 0), 0, Metrics(), 1_000, MANNER)
+        slow.connection.write(b"x" * 70)
+        await room.listen(home, slow, Nothing())
         assert gauges.flows() == [StreamTraffic("home", clients=1, waiting=70)]
 
     asyncio.run(scene())
 
 
 def test_channels_that_were_closed_still_count_for_as_many_streams_as_are_remembered() -> None:
-    room, gauges = LiveTopic[str](), FlowGauges()
-    gauges.watch(room, str)
-    for number in range(REMEMBERED_STREAMS + 1):
-        room.closed(f"{number:05}", channel(number))
-    room.closed("00001", channel(6))
+    closed = ClosedTraffic()
+    gauges = FlowGauges([], closed)
+    for number in range(CLOSED_STREAMS + 1):
+        closed.add(f"{number:05}", channel(number))
+    closed.add("00001", channel(6))
     found = {flow.stream: flow.messages for flow in gauges.flows()}
     assert "00000" not in found
-    assert len(found) == REMEMBERED_STREAMS
+    assert len(found) == CLOSED_STREAMS
     assert found["00001"] == 7
 
 
 def test_a_reading_that_takes_long_is_not_taken_often() -> None:
     clock, worked = ManualClock(), iter((0.0, 1.0, 1.0, 1.0))
-    room, gauges = LiveTopic[str](), FlowGauges(clock.ticks, lambda: next(worked))
-    gauges.watch(room, str)
+    closed = ClosedTraffic()
+    gauges = FlowGauges([], closed, clock.ticks, lambda: next(worked))
     assert gauges.flows() == []
-    room.closed("home", channel(1))
+    closed.add("home", channel(1))
     clock.advance(99.0)
     assert gauges.flows() == []
     clock.advance(2.0)

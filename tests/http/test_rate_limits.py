@@ -30,7 +30,7 @@ def limited(**given: Any) -> Callable[[EdgeParts], EdgeParts]:  # noqa: ANN401
     """Tests come by a proxy on this machine that is trusted."""
     free: dict[str, Any] = {"client_connections": 0, "client_requests": 0.0, "client_bytes": 0.0}
     settings = replace(Settings(proxies=("127.0.0.0/8",)), **{**free, **given})
-    return lambda parts: replace(parts, allowances=RateLimits.from_settings(settings, parts.clock))
+    return lambda parts: replace(parts, rate_limits=RateLimits.from_settings(settings, parts.clock))
 
 
 async def status(at: House, who: dict[str, str], **options: Any) -> int:  # noqa: ANN401

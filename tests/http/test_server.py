@@ -55,8 +55,8 @@ def test_a_listener_that_leaves_is_gone_at_once() -> None:
         async with house() as at:
             async with at.listen("/streams/test") as ear:
                 await ear.position()
-                assert at.edge.listeners()["streams"] == 1
-            while at.edge.listeners()["streams"]:
+                assert at.edge.topics.count()["streams"] == 1
+            while at.edge.topics.count()["streams"]:
                 await asyncio.sleep(0)
 
     run(scene())
@@ -64,7 +64,7 @@ def test_a_listener_that_leaves_is_gone_at_once() -> None:
 
 def test_an_edge_that_is_full_turns_listeners_away() -> None:
     async def scene() -> None:
-        async with house(change=lambda parts: replace(parts, seats=1)) as at, at.listen("/streams/test") as ear:
+        async with house(change=lambda parts: replace(parts, max_listeners=1)) as at, at.listen("/streams/test") as ear:
             await ear.position()
             assert (await at.problem("GET", "/streams/test"))["status"] == 503
 

@@ -24,7 +24,7 @@ BODY = b"<urn:s> <urn:p> 1 ."
 def tracing(ratio: float = 0.0) -> Iterator[tuple[Collector, Callable[[EdgeParts], EdgeParts]]]:
     """A collector, and what makes an edge tell it. What was told is there when the block ends."""
     with collecting() as collector, closing(Tracer(collector.url, "edge", ratio)) as traces:
-        yield collector, lambda parts: replace(parts, traces=traces)
+        yield collector, lambda parts: replace(parts, tracer=traces)
 
 
 async def publish(home: House, **headers: str) -> None:

@@ -122,7 +122,7 @@ def _answer(lifted: LiftedShape, row: dict[str, Any], solutions: MatchSolutions,
     if isinstance(lifted.shape.query, Query):
         document = expand_terms(lifted.shape, solutions.terms(numbers))
     else:
-        document = expand_bindings(lifted.shape, lifted.constants, row, solutions.at(numbers))
+        document = expand_bindings(lifted.shape, lifted.constants, row, solutions.quads(numbers))
     read = ox.parse_query_results(json.dumps(document), format=ox.QueryResultsFormat.JSON)
     assert isinstance(read, ox.QuerySolutions)
     return Rows(tuple(each.value for each in read.variables), tuple(tuple(each) for each in read))

@@ -294,7 +294,7 @@ def test_what_a_filter_leaves_out_is_not_read_again(tmp_path: Path) -> None:
             async with relayed(mirror(above) + "source = 'roof'\n", tmp_path, below) as relay:
                 above.append(1, 2, 3)
                 while not relay.statuses or relay.statuses[0].position != format_position(3):
-                    above.edge.strains.room.keep_open()
+                    above.edge.filtered.topic.keep_alive()
                     async with above.session.get(f"{above.url}/health"):
                         pass
             assert (ids(below), relay.statuses[0].batches) == ([], 0)

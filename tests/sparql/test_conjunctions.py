@@ -1,4 +1,4 @@
-"""Recognition of conjunctions: queries of triple patterns and filters alone."""
+"""Which queries are triple patterns and filters and nothing else, and what they are then."""
 
 from __future__ import annotations
 

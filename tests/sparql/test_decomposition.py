@@ -1,4 +1,4 @@
-"""Decomposition of unbounded queries, and the constructs that only windows support."""
+"""Conjunctions across events: how they are taken apart, and what only windows answer."""
 
 from __future__ import annotations
 

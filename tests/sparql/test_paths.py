@@ -1,4 +1,4 @@
-"""Evaluation of paths over triples in memory, against pyoxigraph."""
+"""Walks: paths over triples at hand lead where pyoxigraph says they do."""
 
 from __future__ import annotations
 

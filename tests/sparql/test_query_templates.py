@@ -1,4 +1,4 @@
-"""SQL templates: filling one gives the SQL that would be compiled for the query."""
+"""Structures: what was compiled for one query is what would be compiled for another of its structure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constructs that the parser refuses, with name and position; nothing is ignored silently."""
+"""What the parser refuses, by name and place; nothing is dropped in silence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parsing of continuous queries, and refusals with their position."""
+"""Continuous queries as text: what is read of them, and what is refused with its place."""
 
 from __future__ import annotations
 

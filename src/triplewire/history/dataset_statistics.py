@@ -23,15 +23,19 @@ from triplewire.config.files import replace_file
 from triplewire.sparql.statistics import TripleCounts
 
 RECORDED_QUADS: Final = 100_000
-"""New quads from which on a query process saves its statistics for the next one: fewer are counted again in a
-second."""
+"""New quads of the lake from which on a process of queries writes down what it has counted, for the next one: fewer are
+counted again in a second."""
 
 SAMPLE_TERMS: Final = 100
-"""The most frequent predicates, and classes, in the description of a stream or of the lake."""
+"""Predicates, and classes, that are told of a stream or of all: the most frequent."""
 
+
+# Of each hash a few bits choose a register, and the register keeps the longest run of zeros that the rest began with:
+# the more different values there were, the longer (HyperLogLog). Registers of two sets of rows are joined by the
+# maximum, so that no row is looked at twice.
 
 REGISTERS = 256
-"""Registers of a sketch. They estimate within 7 percent, enough to choose a join order."""
+"""They estimate within 7 percent, which is enough to choose an order of joins."""
 
 _KINDS = ("hash(subject, object)", "hash(subject)", "hash(object)")
 _REST = 64 - int(math.log2(REGISTERS))
@@ -52,7 +56,7 @@ SELECT predicate, kind, count(*), sum(pow(2, -run)) FROM (
 
 
 class HyperLogLog:
-    """HyperLogLog sketches by predicate, in a table of one connection."""
+    """Belongs to one connection."""
 
     def __init__(self, duck: duckdb.DuckDBPyConnection) -> None:
         self._duck = duck
@@ -61,21 +65,21 @@ class HyperLogLog:
         columns = "predicate VARCHAR, kind INTEGER, register UBIGINT, run DOUBLE"
         self._duck.execute(f"CREATE OR REPLACE TEMP TABLE sketches ({columns})")
 
-    def add(self, rows: str) -> None:
-        """Add the rows of a relation."""
+    def take(self, rows: str) -> None:
+        """Take in the rows of a relation."""
         self._duck.execute(_TAKE.format(rows=rows))
 
-    def estimate(self, rows: Mapping[str, int]) -> dict[str | None, TripleCounts]:
-        """Return counts by predicate, given their rows, and by None those of all together."""
+    def estimates(self, rows: Mapping[str, int]) -> dict[str | None, TripleCounts]:
+        """By predicate, of which the number of rows is known; and, by None, of all together."""
         self._duck.execute(_JOIN)
-        cardinalities: dict[str | None, dict[int, int]] = {}
+        found: dict[str | None, dict[int, int]] = {}
         for predicate, kind, used, total in self._duck.execute(_SUMS).fetchall():
-            cardinalities.setdefault(predicate, {})[kind] = estimate_cardinality(used, total)
+            found.setdefault(predicate, {})[kind] = estimate_cardinality(used, total)
         whole = sum(rows.values())
-        return {name: _counts(rows[name] if name is not None else whole, each) for name, each in cardinalities.items()}
+        return {name: _counts(rows[name] if name is not None else whole, each) for name, each in found.items()}
 
     def dump(self) -> dict[str, list[str]]:
-        """Return the registers of each kind, by predicate, for `load`."""
+        """The registers of each kind, by predicate, for `load`."""
         self._duck.execute(_JOIN)
         found: dict[str, list[bytearray]] = {}
         for predicate, kind, register, run in self._duck.execute("FROM sketches").fetchall():
@@ -83,7 +87,7 @@ class HyperLogLog:
         return {predicate: [each.hex() for each in kinds] for predicate, kinds in found.items()}
 
     def load(self, dumped: Mapping[str, list[str]]) -> None:
-        """Add registers that `dump` returned."""
+        """Take in what `dump` gave."""
         rows = [
             (predicate, kind, register, float(run))
             for predicate, kinds in dumped.items()
@@ -101,7 +105,7 @@ class HyperLogLog:
 
 
 def estimate_cardinality(used: int, total: float) -> int:
-    """Return the number of distinct values from the used registers and the sum of their inverse powers."""
+    """How many different values left so many registers used, with this sum of the inverse of their powers."""
     unused = REGISTERS - used
     rough = 0.7213 / (1 + 1.079 / REGISTERS) * REGISTERS**2 / (total + unused)
     few = rough <= 2.5 * REGISTERS and unused > 0
@@ -112,30 +116,32 @@ def _counts(rows: int, found: Mapping[int, int]) -> TripleCounts:
     return TripleCounts(rows, min(rows, found[0]), min(rows, found[1]), min(rows, found[2]))
 
 
+# Records: what was counted of a lake, beside it, so that the next process does not count it again.
+
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class StatisticsRecord:
-    """Statistics of the lake up to a position, valid for one number of removals."""
+    """All up to a position of a table that had lost rows so many times."""
 
     upto: int
     removals: int
     rows: int
     facts: list[list[Any]]
     sketches: dict[str, list[str]]
-    """The registers of each kind in hexadecimal, by predicate."""
+    """By predicate, the registers of each kind in hexadecimal."""
 
 
 class StatisticsFile:
-    """A file with one record, which any query process may replace."""
+    """One record in a file, which any process may replace by a newer one."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._saved = 0
 
     def read(self) -> StatisticsRecord | None:
-        """Return the record, None if there is none that can be read."""
+        """None if there is none, or none that can be read."""
         try:
             found: Mapping[str, Any] = orjson.loads(self._path.read_bytes())
             record = StatisticsRecord(**found)
@@ -145,17 +151,17 @@ class StatisticsFile:
         return record
 
     def forget(self) -> None:
-        """Delete the record: it counts rows that were removed."""
+        """Away with what there is: it speaks of rows that are gone."""
         self._saved = 0
         with suppress(OSError):
             self._path.unlink(missing_ok=True)
 
-    def is_worthwhile(self, rows: int) -> bool:
-        """Whether to write a record of so many rows: not for few, and not again for few more."""
+    def wants(self, rows: int) -> bool:
+        """Is it worth writing one of so many rows? Not of few, and not again for few more."""
         return abs(rows - self._saved) >= max(RECORDED_QUADS, self._saved // 5)
 
     def write(self, record: StatisticsRecord) -> None:
-        """Replace the record. If that fails, the next process counts by itself."""
+        """Replaces what there is. Where it cannot be written, the next process counts by itself."""
         self._saved = record.rows
         try:
             replace_file(self._path, orjson.dumps(record), durable=False)
@@ -163,23 +169,25 @@ class StatisticsFile:
             logger.warning("statistics of the lake were not saved: %s", error)
 
 
+# Censuses: what was counted of the whole lake, for those who look from outside.
+
 _SUBJECTS = 1
-"""The index of the sketch of subjects among those of a predicate."""
+"""The place of the sketch of subjects among those of a predicate."""
 
 
 @dataclass(frozen=True)
 class DatasetStatistics:
-    """A summary of the lake: triples are exact, predicates as of the last record, subjects estimated."""
+    """Triples are counted, predicates as of when they were last written down; subjects are estimated."""
 
     triples: int
     properties: int = 0
     subjects: int = 0
     predicates: tuple[tuple[str, int], ...] = ()
-    """The most frequent predicates, each with its triples."""
+    """The most frequent, each with its triples."""
 
 
 def dataset_statistics(triples: int, record: StatisticsRecord | None) -> DatasetStatistics:
-    """Summarize a lake from its number of triples and its last record."""
+    """Of a lake with so many triples, and of what was written down of it, if anything was."""
     if record is None:
         return DatasetStatistics(triples)
     rows = Counter[str]()
@@ -190,7 +198,7 @@ def dataset_statistics(triples: int, record: StatisticsRecord | None) -> Dataset
 
 
 def _estimate_subjects(record: StatisticsRecord) -> int:
-    """Estimate the subjects of all predicates: the sketch of a union has the maximum of each register."""
+    """Of all predicates together: the sketch of a union has the greatest of each register."""
     union = bytearray(REGISTERS)
     for kinds in record.sketches.values():
         union = bytearray(map(max, union, bytes.fromhex(kinds[_SUBJECTS])))

@@ -22,7 +22,7 @@ from triplewire.security import EVERYONE, Principal
 
 @dataclass(frozen=True)
 class CacheableDocument:
-    """A document that is good for some seconds; one that is `fixed` does not change meanwhile."""
+    """A document that may be cached for some seconds; one that is `fixed` never changes."""
 
     body: bytes
     media_type: str
@@ -31,37 +31,34 @@ class CacheableDocument:
 
     @property
     def tag(self) -> str:
-        """The same for the same bytes, and else another."""
         return blake2b(self.body, digest_size=16).hexdigest()
 
 
 def respond_conditionally(
-    request: web.Request, kept: CacheableDocument, principal: Principal, links: Iterable[str] = ()
+    request: web.Request, document: CacheableDocument, principal: Principal, links: Iterable[str] = ()
 ) -> web.Response:
-    """The document, or 304 for who has it already. What somebody was let in for stays out of caches of others."""
+    """Return the document, or 304 for a client that has it. Shared caches keep only documents for everyone."""
     shared = "public" if principal == EVERYONE else "private"
-    control = f"{shared}, max-age={kept.seconds}{', immutable' if kept.fixed else ''}"
-    headers = {hdrs.ETAG: f'"{kept.tag}"', hdrs.CACHE_CONTROL: control, hdrs.VARY: "Accept, Authorization"}
+    control = f"{shared}, max-age={document.seconds}{', immutable' if document.fixed else ''}"
+    headers = {hdrs.ETAG: f'"{document.tag}"', hdrs.CACHE_CONTROL: control, hdrs.VARY: "Accept, Authorization"}
     known = {each.value for each in request.if_none_match or ()}
-    if known & {kept.tag, "*"}:
+    if known & {document.tag, "*"}:
         response = web.Response(status=304, headers=headers)
     else:
-        response = web.Response(body=kept.body, headers={**headers, hdrs.CONTENT_TYPE: kept.media_type})
+        response = web.Response(body=document.body, headers={**headers, hdrs.CONTENT_TYPE: document.media_type})
     for link in links:
         response.headers.add(hdrs.LINK, link)
     return response
 
 
-# `/openapi.json`, `/asyncapi.json` and `/docs`: what is served, told from the routes themselves.
-
 _JSON = "application/json"
 _HTML = "text/html"
 _CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-"""A page of ours loads nothing, whatever gets into it."""
+"""The page loads nothing, whatever gets into it."""
 
 
 class ApiDocuments:
-    """Tells of routes, its own among them. Documents are written when somebody asks for the first time."""
+    """Serves the API documents of routes, its own among them."""
 
     def __init__(self, served: Sequence[web.RouteDef]) -> None:
         self._served = served
@@ -80,7 +77,7 @@ class ApiDocuments:
 
     @serves(resource_operations.ASYNCAPI)
     async def asyncapi(self, request: web.Request) -> web.Response:
-        """It names the host by which it was asked for: its servers cannot be told relatively."""
+        """Answer with the host of the request in it, since AsyncAPI has no relative servers."""
         document = asyncapi(self._routes, self._version, request.host, secure=request.secure)
         return _send_document(request, orjson.dumps(document), _JSON)
 
@@ -104,7 +101,7 @@ class ApiDocuments:
 
 
 def _send_document(request: web.Request, body: bytes, media_type: str) -> web.Response:
-    """The document, unless the client has it already."""
+    """Return the document, or 304 for a client that has it."""
     tag = sha256(body).hexdigest()[:32]
     headers = {hdrs.ETAG: f'"{tag}"', hdrs.CACHE_CONTROL: "no-cache"}
     if any(each.value in (tag, "*") for each in request.if_none_match or ()):
@@ -112,8 +109,6 @@ def _send_document(request: web.Request, body: bytes, media_type: str) -> web.Re
     charset = "utf-8" if media_type.startswith("text/") else None
     return web.Response(body=body, content_type=media_type, charset=charset, headers=headers)
 
-
-# `GET /`: where to go.
 
 _INDEX = {
     "name": "Triplewire",

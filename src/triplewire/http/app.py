@@ -1,14 +1,12 @@
-"""The web application of an edge, put together from its parts.
+"""The web application of an edge, put together from its parts, top-down: topics first, then the sources that move
+them, then endpoints, and last the workers.
 
-`EdgeParts` holds what the service wiring gives; whoever gives a part closes it, after the application. `Edge` holds
-the running parts: live sources, the pollers that move them, endpoints, background tasks.
+`EdgeParts` holds what the service wiring opens, and closes after the application. `Edge` holds the running parts.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,43 +16,51 @@ from typing import Any, Final
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-from triplewire.config.metrics import NOTIFICATIONS, Metrics, TrafficCollector
+from triplewire.config.metrics import Metrics, TrafficCollector
 from triplewire.config.status import STATUS_SECONDS, Heartbeat
 from triplewire.config.tracing import Tracer
 from triplewire.history.dataset_statistics import DatasetStatistics
 from triplewire.http import api_documents, health
 from triplewire.http.api_documents import ApiDocuments
-from triplewire.http.audit import AuditMiddleware
-from triplewire.http.auth import AuthMiddleware, Sessions
+from triplewire.http.audit import AUDIT_SECONDS, AuditMiddleware
+from triplewire.http.auth import SESSION_SECONDS, AuthMiddleware, Sessions
 from triplewire.http.consume import (
     AnswerEndpoint,
     EventPageEndpoint,
     MultiplexEndpoint,
     NotificationEndpoint,
     StreamEndpoint,
+    answer_view,
 )
 from triplewire.http.cors import Origins
 from triplewire.http.delivery.backfill import SubscriptionBackfill
 from triplewire.http.delivery.channels import CLIENT_BUFFER_BYTES
-from triplewire.http.delivery.continuous_queries import ContinuousQueryCache
-from triplewire.http.delivery.events import RETRY_MILLISECONDS, EventSource, Poller, VisibilityCache
-from triplewire.http.delivery.filtered_events import FilteredEventSource, StreamResolver
-from triplewire.http.delivery.matches import MatchSource, OutboxLanes
+from triplewire.http.delivery.events import EventSource, SourceContext, VisibilityCache
+from triplewire.http.delivery.filtered_events import FilteredEventSource, FilteredTopic, StreamResolver
+from triplewire.http.delivery.leases import Leases
+from triplewire.http.delivery.matches import OUTBOX_POLL_SECONDS, MatchSource, OutboxLanes
+from triplewire.http.delivery.merger import COMMENT_SECONDS
 from triplewire.http.delivery.options import LingerTimes, LoopLoad
 from triplewire.http.delivery.replay import ResumeRequest, ResumeResolver, TieredHistory
 from triplewire.http.delivery.replay_cache import RecentEvents, ReplayCacheConfig
-from triplewire.http.delivery.subscriptions import Leases, SubscriptionCache
-from triplewire.http.delivery.topics import ACK_SECONDS, LISTENERS, Acceptor, ClientState, Subscribable
+from triplewire.http.delivery.subscriptions import ContinuousQueryCache, SubscriptionCache
+from triplewire.http.delivery.topics import ACK_SECONDS, LISTENERS, Acceptor, LiveTopic, Subscribable
 from triplewire.http.delivery.transports import Transports, WebSocketSessions
-from triplewire.http.delivery.writer import LISTENER_SECONDS
 from triplewire.http.dialects.ldes import CurrentVisibility, LdesHistories, StreamPromises
 from triplewire.http.dialects.mercure import MercureHub
 from triplewire.http.dialects.websub import WebSubHub, add_hub_links
 from triplewire.http.discovery import endpoint
 from triplewire.http.discovery.catalog import SampleCache, StreamProfiles
 from triplewire.http.discovery.endpoint import StreamListing
-from triplewire.http.formats.messages import closing_notice
-from triplewire.http.health import DeliverySpans, FlowGauges, HealthEndpoint, HealthSources, TracedCommits
+from triplewire.http.formats.messages import EDGE_STOPS
+from triplewire.http.health import (
+    ClosedTraffic,
+    DeliverySpans,
+    FlowGauges,
+    HealthEndpoint,
+    HealthSources,
+    TracedCommits,
+)
 from triplewire.http.peers.load_balancing import (
     ConnectionBalancer,
     Migration,
@@ -64,7 +70,7 @@ from triplewire.http.peers.load_balancing import (
 )
 from triplewire.http.peers.repeaters import RepeaterEndpoint, Repeaters
 from triplewire.http.peers.status import EdgeLocation, EdgeStatusReporter, add_identity_header, generate_identity
-from triplewire.http.ports import ChangeWatch, CommitQueue, EdgeLog, SparqlService, ThreadPool
+from triplewire.http.ports import ChangeWatch, CommitQueue, EdgeLog, NoChanges, SparqlService, ThreadPool
 from triplewire.http.problems import problem_middleware
 from triplewire.http.publish import decompression
 from triplewire.http.publish.endpoint import PublishEndpoint
@@ -74,14 +80,16 @@ from triplewire.http.rate_limits import RateLimits
 from triplewire.http.server import DRAIN, Drain, check_framing
 from triplewire.http.sparql import SparqlEndpoint
 from triplewire.http.stream_filters.evaluator import FilterEvaluator
+from triplewire.http.stream_filters.parameters import StreamView
 from triplewire.http.stream_filters.plugins import PluginFilters
 from triplewire.http.webhooks.context import DeliveryContext, OutboundOptions
 from triplewire.http.webhooks.dead_letters import DeadLetters
 from triplewire.http.webhooks.scheduler import Scheduler
+from triplewire.http.workers import Wakeup, Worker, share_watch
 from triplewire.matching.event_history import ColdTier
 from triplewire.model import START
 from triplewire.model.clock import Clock
-from triplewire.model.errors import TriplewireError
+from triplewire.model.subscriptions import ContinuousQuery
 from triplewire.rdf.checks import BODY_BYTES
 from triplewire.security import EVERYONE
 from triplewire.security.principals import Authenticator, principal_of
@@ -91,51 +99,23 @@ from triplewire.storage.registry.ports import Registry
 from triplewire.storage.registry.security import PolicyStore
 from triplewire.storage.webhooks import Webhook
 
-SWEEP_SECONDS: Final = 2.5
-"""Between two looks of an edge at leases: it reads those that may have run out, and no others."""
+LEASE_SECONDS: Final = 2.5
+"""Time between two sweeps of leases, which read only those that may have expired."""
 
-LOG_TAIL_SECONDS: Final = 0.005
-"""How often an edge looks whether another process has published. What it publishes itself it knows at once."""
+LOG_POLL_SECONDS: Final = 0.005
+"""Time between two looks at whether another process has published. An edge knows its own publications at once."""
 
-PASTS_AT_ONCE: Final = 2
-"""Steps through the past that an edge takes at the same time, each some 50 ms of a core. Other listeners wait their
-turn after every step."""
+HISTORY_THREADS: Final = 2
+"""Steps through history that an edge takes at the same time, each some 50 ms of a core. Clients take turns after every
+step."""
 
-MOVE_LOOK_SECONDS: Final = 1.0
-"""Between two looks at whether some are to be moved."""
-
-
-# What an edge is made of.
-
-
-class IdleWatch:
-    """Watches what never changes."""
-
-    def changed(self) -> bool:
-        return False
-
-
-class SharedWatch:
-    """Shares a watch: each instance reports every change once."""
-
-    def __init__(self, watch: ChangeWatch, others: list[SharedWatch]) -> None:
-        """`others` are the instances that share the watch; this one is added to them."""
-        self._watch = watch
-        self._all = others
-        self._changed = False
-        others.append(self)
-
-    def changed(self) -> bool:
-        if self._watch.changed():
-            for each in self._all:
-                each._changed = True
-        changed, self._changed = self._changed, False
-        return changed
+MIGRATION_SECONDS: Final = 1.0
+"""Time between two looks at whether clients are to be moved to another edge."""
 
 
 @dataclass(frozen=True)
 class EdgeParts:
-    """What an edge is made of. Whoever gives the parts closes them, after the application."""
+    """The parts of an edge that the service wiring opens, and closes after the application."""
 
     commits: CommitQueue
     log: EdgeLog
@@ -147,165 +127,222 @@ class EdgeParts:
     heartbeat: Callable[[], Heartbeat]
     clock: Clock
     stored: Callable[[], int] | None = None
+    """Returns the position up to which the lake has everything."""
     archive: ColdTier | None = None
-    """Has the events that the log has let go."""
-    recall: ReplayCacheConfig = field(default_factory=ReplayCacheConfig)
-    """How much of streams is remembered for those who come back."""
+    """Events that were trimmed from the log."""
+    replay_cache: ReplayCacheConfig = field(default_factory=ReplayCacheConfig)
     routes: Iterable[web.RouteDef] = ()
-    """Routes of others, such as control's; their errors become problem documents like ours."""
+    """Routes of registry resources; their errors become problem documents like those of others."""
     services: tuple[str, ...] = ()
-    """The endpoints that SERVICE may ask."""
+    """Endpoints that SERVICE may ask."""
     origins: tuple[str, ...] = ()
-    """Of the pages that may use the edge from a browser."""
+    """Origins of pages that may use the edge from a browser."""
     filters: PluginFilters | None = None
-    """Of the deployment, for those who listen to streams; None for those of all packages that are installed."""
+    """Plug-in filters; None for those of all installed packages."""
     buffer: int = CLIENT_BUFFER_BYTES
-    seats: int = LISTENERS
-    windows: LingerTimes = field(default_factory=LingerTimes)
-    patience: float = ACK_SECONDS
+    max_listeners: int = LISTENERS
+    linger: LingerTimes = field(default_factory=LingerTimes)
+    ack_timeout: float = ACK_SECONDS
+    """Seconds for which a client may read, or acknowledge, nothing."""
     metrics: Metrics = field(default_factory=Metrics)
     gate: ShapeGate | None = None
-    """Judges what is published to streams that have shapes; closed with the application."""
+    """Validates publications to streams that have shapes; closed with the application."""
     repeaters: Path | None = None
-    """The folder that edges over one directory share, for what relays tell them."""
-    pressure: OverloadDetector | None = None
-    """Says whether the edge is near its limits; by default by its seats and its load."""
+    """Folder in which edges over one directory share the announcements of relays."""
+    overload: OverloadDetector | None = None
+    """Detects that the edge is near its limits; by default from its listeners and its load."""
     identity: str = field(default_factory=generate_identity)
-    """By which relays know it; the same after a restart."""
-    allowances: RateLimits | None = None
-    """What each client may have; everything where there are none."""
+    """Identity of the edge for relays; the same after a restart."""
+    rate_limits: RateLimits | None = None
     authenticators: tuple[Authenticator, ...] = ()
-    """Who know callers by what they show; the door stands open where there are none."""
-    ages: Callable[[str], float | None] = lambda stream: None
-    """For how many seconds the events of a stream are kept; None is for good."""
+    """Without any, every client may do everything."""
+    retention: Callable[[str], float | None] = lambda stream: None
+    """Returns for how many seconds the events of a stream are kept; None is for ever."""
     outbound: OutboundOptions = field(default_factory=OutboundOptions)
-    """What it calls others by, who are told by POST."""
     is_open: Callable[[], bool] = lambda: False
-    """Whether the door stands open, though there are some."""
-    guests: Sessions | None = None
-    """Sends those away who came in and are welcome no more."""
-    witness: AuditMiddleware | None = None
-    """Writes down who did what."""
-    census: Callable[[], DatasetStatistics | None] = lambda: None
-    """What was counted of all that is kept."""
-    traces: Tracer | None = None
-    """Where spans are told; None where nobody hears them."""
-    place: EdgeLocation = field(default_factory=EdgeLocation)
-    """Where it stands among the edges over the same stores."""
+    """Returns whether clients need no token, though there are authenticators."""
+    sessions: Sessions | None = None
+    """Ends connections whose token was revoked or has expired."""
+    audit: AuditMiddleware | None = None
+    statistics: Callable[[], DatasetStatistics | None] = lambda: None
+    """Returns the statistics of the lake."""
+    tracer: Tracer | None = None
+    location: EdgeLocation = field(default_factory=EdgeLocation)
 
 
-logger = logging.getLogger(__name__)
+class Topics:
+    """The live topics of an edge. Each wakes the worker that moves it when a client enters."""
+
+    def __init__(self, parts: EdgeParts, load: LoopLoad, closed: ClosedTraffic) -> None:
+        self.filtered_wakeup, self.matches_wakeup, self.slow_wakeup, self.answers_wakeup = (
+            Wakeup(),
+            Wakeup(),
+            Wakeup(),
+            Wakeup(),
+        )
+        head = parts.log.head()
+        self.events: LiveTopic[StreamView] = LiveTopic(head, load, on_close=closed.add_stream)
+        self.filtered = FilteredTopic(head, load, on_enter=self.filtered_wakeup.set, on_close=closed.add_stream)
+        self.matches = self._lane(parts.outbox, OutboxLane.FAST, load, closed, self.matches_wakeup)
+        self.slow = self._lane(parts.outbox, OutboxLane.SLOW, load, closed, self.slow_wakeup)
+        self.answers = self._lane(parts.outbox, OutboxLane.CONTINUOUS, load, closed, self.answers_wakeup)
+        self.all: tuple[LiveTopic[Any], ...] = (self.events, self.filtered, self.matches, self.slow, self.answers)
+
+    @staticmethod
+    def _lane(
+        outbox: Outbox, lane: OutboxLane, load: LoopLoad, closed: ClosedTraffic, wakeup: Wakeup
+    ) -> LiveTopic[int]:
+        return LiveTopic(outbox.head(lane), load, on_enter=wakeup.set, on_close=closed.add_notifications)
+
+    def has_listeners(self, query: ContinuousQuery) -> bool:
+        """Return whether a client listens to the answers of a query."""
+        return query.made in self.answers or answer_view(query) in self.filtered
+
+    def count(self) -> dict[str, int]:
+        streams = len(self.events) + len(self.filtered)
+        return {
+            "streams": streams,
+            "subscriptions": len(self.matches) + len(self.slow),
+            "queries": len(self.answers),
+        }
 
 
 class Edge:
-    """The running parts: the feeds, the tails that move them, and the threads that read."""
+    """The running parts of an edge."""
 
     def __init__(self, parts: EdgeParts) -> None:
         self.parts = parts
-        self.readers = ThreadPool(2, "edge-read")
+        self.threads = ThreadPool(2, "edge-read")
         self.decoders = ThreadPool(1, "edge-decode")
-        self.historians = ThreadPool(PASTS_AT_ONCE, "edge-past")
+        self.history_threads = ThreadPool(HISTORY_THREADS, "edge-history")
         self.policies = PolicyStore(parts.registry)
-        load = LoopLoad()
-        memories = RecentEvents(parts.recall, parts.clock, partial(latest_erasure_change, parts.registry))
-        self.backlog = backlog = TieredHistory(parts.log, parts.archive, memories)
-        self.resumptions = ResumeResolver(backlog, parts.clock, self.readers, self.historians)
-        self.views = VisibilityCache(self.policies)
-        self.events = EventSource(backlog, self.readers, self.historians, parts.metrics, load=load, views=self.views)
-        self.sieves = FilterEvaluator(parts.metrics, parts.filters)
-        self.strains = FilteredEventSource(self.events, parts.log, self.readers, self.sieves, parts.metrics, load=load)
-        subscriptions = SubscriptionCache(parts.registry, parts.log, self.readers)
-        self.matches = MatchSource(parts.outbox, parts.log, subscriptions, self.readers, parts.metrics, load=load)
-        self.slow = MatchSource(
-            parts.outbox, parts.log, subscriptions, self.readers, parts.metrics, lane=OutboxLane.SLOW, load=load
+        load, closed = LoopLoad(), ClosedTraffic()
+        self.topics = topics = Topics(parts, load, closed)
+        self.log_wakeup = Wakeup()
+        self.gauges = FlowGauges(topics.all, closed)
+        parts.metrics.registry.register(TrafficCollector(self.gauges.busiest))
+        self._make_sources(topics)
+        self._make_peers(load)
+        self._make_endpoints()
+        self.workers = [*self._make_workers()]
+
+    def _make_sources(self, topics: Topics) -> None:
+        parts = self.parts
+        recent = RecentEvents(parts.replay_cache, parts.clock, partial(latest_erasure_change, parts.registry))
+        self.history = TieredHistory(parts.log, parts.archive, recent)
+        self.visibility = VisibilityCache(self.policies)
+        traced = None if parts.tracer is None else DeliverySpans(parts.tracer).record
+        context = SourceContext(self.threads, parts.metrics, traced)
+        self.events = EventSource(self.history, self.history_threads, context, topics.events, self.visibility)
+        self.evaluator = FilterEvaluator(parts.metrics, parts.filters)
+        self.filtered = FilteredEventSource(self.events, parts.log, self.evaluator, context, topics.filtered)
+        lanes = (topics.matches, topics.slow)
+        subscriptions = SubscriptionCache(parts.registry, parts.log, self.threads, lanes)
+        self.matches = MatchSource(parts.outbox, parts.log, subscriptions, context, topics.matches)
+        slow = OutboxLane.SLOW
+        self.slow = MatchSource(parts.outbox, parts.log, subscriptions, context, topics.slow, lane=slow)
+        queries = ContinuousQueryCache(parts.registry, parts.log, self.threads, topics.has_listeners)
+        lane = OutboxLane.CONTINUOUS
+        self.query_answers = MatchSource(parts.outbox, parts.log, queries, context, topics.answers, lane=lane)
+
+    def _make_peers(self, load: LoopLoad) -> None:
+        parts = self.parts
+        self.acceptor = Acceptor(
+            self.topics.all,
+            parts.log,
+            self.threads,
+            parts.metrics,
+            parts.buffer,
+            parts.max_listeners,
+            parts.ack_timeout,
         )
-        queries = ContinuousQueryCache(parts.registry, parts.log, self.readers)
-        self.ongoing = MatchSource(
-            parts.outbox, parts.log, queries, self.readers, parts.metrics, lane=OutboxLane.CONTINUOUS, load=load
-        )
-        self.pasts = SubscriptionBackfill(parts.log, parts.archive, parts.registry, self.historians)
-        self.leases = Leases(parts.registry, parts.clock, self.readers)
-        self.log_tail = Poller(parts.log_watch, self._follow_log, parts.metrics, LOG_TAIL_SECONDS)
-        self.strain_tail = Poller(IdleWatch(), self._follow_strains, parts.metrics)
-        # Each lane has a poller of its own, so that none waits for another.
-        watches: list[SharedWatch] = []
-        self.outbox_tail, self.slow_tail, self.ongoing_tail = (
-            Poller(SharedWatch(parts.outbox_watch, watches), step, parts.metrics)
-            for step in (self.matches.step, self.slow.step, self._follow_answers)
-        )
-        rooms = (self.events.room, self.strains.room, self.matches.room, self.slow.room, self.ongoing.room)
-        self.reception = Acceptor(
-            rooms, parts.log, self.readers, parts.metrics, parts.buffer, parts.seats, parts.patience
-        )
-        self.pressure = parts.pressure or OverloadDetector(self._seats, load.look, parts.clock.ticks)
+        self.overload = parts.overload or OverloadDetector(self._listener_share, load.measure, parts.clock.ticks)
         self.repeaters = Repeaters(parts.clock, parts.repeaters)
-        self.referrals = Redirects(
-            self.repeaters, self.pressure, self.events.latest, parts.log, self.readers, parts.metrics
+        self.redirects = Redirects(
+            self.repeaters, self.overload, self.events.latest, parts.log, self.threads, parts.metrics
         )
-        self.moves = Migration(self.events, self.repeaters, self.pressure, parts.metrics)
-        commits = parts.commits if parts.traces is None else TracedCommits(parts.commits, parts.traces)
-        self.publications = PublishEndpoint(
-            commits, self.decoders, parts.metrics, parts.clock, self._published, self.views, parts.gate
-        )
-        self.publishings = StreamingPublish(self.publications, Origins(parts.origins))
-        if parts.traces is not None:
-            for feed in (self.events, self.strains, self.matches, self.slow, self.ongoing):
-                feed.traced = DeliverySpans(parts.traces).told
-        self.matches.room.entered = self.outbox_tail.wake
-        self.slow.room.entered = self.slow_tail.wake
-        self.ongoing.room.entered = self.ongoing_tail.wake
-        self.strains.room.entered = self.strain_tail.wake
-        self.gauges = FlowGauges()
-        for room in (self.events.room, self.strains.room):
-            self.gauges.watch(room, lambda tap: tap.stream)
-        for found in (self.matches.room, self.slow.room, self.ongoing.room):
-            self.gauges.watch(found, lambda _: NOTIFICATIONS)
-        parts.metrics.registry.register(TrafficCollector(self.gauges.told))
-        self.standings = EdgeStatusReporter(
-            parts.place, parts.clock, parts.metrics, parts.seats, self.listeners, self.gauges.flows
-        )
-        sightings = CurrentVisibility(self.policies)
-        promises = StreamPromises(parts.registry, parts.ages)
-        self.pages = LdesHistories(parts.log, backlog, self.historians, promises, sightings)
-        samples = SampleCache(self.pages.newest, parts.clock)
-        profiles = StreamProfiles(parts.log, parts.registry, samples, parts.ages, parts.clock)
-        self.listings = StreamListing(
-            profiles, sightings, self.standings, parts.registry, parts.census, self.historians
+        self.migration = Migration(self.events, self.repeaters, self.overload, parts.metrics)
+        self.status = EdgeStatusReporter(
+            parts.location, parts.clock, parts.metrics, parts.max_listeners, self.topics.count, self.gauges.flows
         )
 
-        reception, lanes = self.reception, OutboxLanes(self.matches, self.slow)
-        self.ways = Transports(reception, WebSocketSessions(reception))
-        taps = StreamResolver(self.events, self.strains, self.sieves)
-        self.streams = StreamEndpoint(taps, reception, self.ways, self.resumptions, parts.windows, self.referrals)
-        self.outcomes = AnswerEndpoint(self.ongoing, taps, reception, self.ways, self.resumptions, parts.windows)
-        window = parts.windows.of(None)
-        self.deliveries = NotificationEndpoint(
-            lanes, self.pasts, reception, self.ways, self.resumptions, self.leases, window
+    def _make_endpoints(self) -> None:
+        parts, acceptor = self.parts, self.acceptor
+        commits = parts.commits if parts.tracer is None else TracedCommits(parts.commits, parts.tracer)
+        self.publish = PublishEndpoint(
+            commits, self.decoders, parts.metrics, parts.clock, self._notice_publication, self.visibility, parts.gate
         )
-        self.office = DeliveryContext(parts.outbound, self._told, parts.clock, parts.metrics, parts.log, parts.traces)
-        self.hub = WebSubHub(self.office, parts.registry, parts.log)
-        self.rounds = Scheduler(self.office, parts.registry)
+        self.streaming_publish = StreamingPublish(self.publish, Origins(parts.origins))
+        visibility = CurrentVisibility(self.policies)
+        promises = StreamPromises(parts.registry, parts.retention)
+        self.ldes = LdesHistories(parts.log, self.history, self.history_threads, promises, visibility)
+        samples = SampleCache(self.ldes.newest, parts.clock)
+        profiles = StreamProfiles(parts.log, parts.registry, samples, parts.retention, parts.clock)
+        self.listing = StreamListing(
+            profiles, visibility, self.status, parts.registry, parts.statistics, self.history_threads
+        )
+        self.transports = transports = Transports(acceptor, WebSocketSessions(acceptor))
+        resume = ResumeResolver(self.history, parts.clock, self.threads, self.history_threads)
+        resolver = StreamResolver(self.events, self.filtered, self.evaluator)
+        self.leases = Leases(parts.registry, parts.clock, self.threads)
+        self.backfill = SubscriptionBackfill(parts.log, parts.archive, parts.registry, self.history_threads)
+        lanes = OutboxLanes(self.matches, self.slow)
+        self.streams = StreamEndpoint(resolver, transports, resume, parts.linger, self.redirects)
+        self.answers = AnswerEndpoint(self.query_answers, resolver, transports, resume, parts.linger)
+        self.notifications = NotificationEndpoint(
+            lanes, self.backfill, transports, resume, self.leases, parts.linger.get(None)
+        )
+        self.webhooks = DeliveryContext(
+            parts.outbound, self._find_webhook_source, parts.clock, parts.metrics, parts.log, parts.tracer
+        )
+        self.event_pages = EventPageEndpoint(parts.log, self.policies, self.threads)
+        self.websub = WebSubHub(self.webhooks, parts.registry, parts.log)
+        self.scheduler = Scheduler(self.webhooks, parts.registry)
+
+    def _make_workers(self) -> Iterator[Worker]:
+        parts, topics = self.parts, self.topics
+        poll = partial(Worker, on_failure=parts.metrics.stumbles.inc)
+        # Each lane has a worker of its own, so that none waits for another.
+        matches, slow, answers = share_watch(parts.outbox_watch, 3)
+        seconds = OUTBOX_POLL_SECONDS
+        yield poll("log", self._follow_log, LOG_POLL_SECONDS, watch=parts.log_watch, wakeup=self.log_wakeup)
+        yield poll("filtered", self._follow_filtered, seconds, watch=NoChanges(), wakeup=topics.filtered_wakeup)
+        yield poll("matches", self.matches.step, seconds, watch=matches, wakeup=topics.matches_wakeup)
+        yield poll("slow matches", self.slow.step, seconds, watch=slow, wakeup=topics.slow_wakeup)
+        yield poll("answers", self._follow_answers, seconds, watch=answers, wakeup=topics.answers_wakeup)
+        neighbours, ticks = self.status.neighbours, parts.clock.ticks
+        movable = (topics.events, topics.matches, topics.slow, topics.answers)
+        yield Worker("keep alive", self._keep_alive, COMMENT_SECONDS)
+        yield Worker("leases", self.leases.sweep, LEASE_SECONDS)
+        yield Worker("migration", self.migration.step, MIGRATION_SECONDS)
+        yield Worker("balance", ConnectionBalancer(movable, neighbours, ticks).step, STATUS_SECONDS)
+        yield Worker("status", self.status.step, STATUS_SECONDS, wakeup=Wakeup(is_set=True))
+        yield Worker("webhooks", self.scheduler.keep, 0.0, wakeup=Wakeup(is_set=True))
+        if parts.sessions is not None:
+            yield Worker("sessions", parts.sessions.check, SESSION_SECONDS)
+        if parts.audit is not None:
+            yield Worker("audit", parts.audit.flush, AUDIT_SECONDS)
 
     def routes(self) -> list[web.RouteDef]:
-        parts, read = self.parts, self.readers
+        parts, threads = self.parts, self.threads
         sources = HealthSources(parts.log, parts.outbox, parts.heartbeat, parts.stored, parts.clock)
         resources = (
-            self.publications,
-            self.publishings,
+            self.publish,
+            self.streaming_publish,
             self.streams,
             RepeaterEndpoint(self.repeaters, parts.clock),
-            EventPageEndpoint(parts.log, self.policies, read),
-            self.pages,
-            self.listings,
-            MercureHub(self.streams, self.reception, self.ways, parts.log, self.publications, read),
-            self.deliveries,
-            self.outcomes,
-            MultiplexEndpoint(self.streams, self.deliveries, self.outcomes, self.reception, self.ways),
-            DeadLetters(parts.outbound.books, parts.registry, read),
-            self.hub,
-            SparqlEndpoint(parts.answers, self.policies, read, federated=bool(parts.services)),
-            HealthEndpoint(sources, read, parts.metrics, self.listeners, self.who, self.standings),
-            self.standings,
+            self.event_pages,
+            self.ldes,
+            self.listing,
+            MercureHub(self.streams, self.acceptor, self.transports, parts.log, self.publish, threads),
+            self.notifications,
+            self.answers,
+            MultiplexEndpoint(self.streams, self.notifications, self.answers, self.transports),
+            DeadLetters(parts.outbound.books, parts.registry, threads),
+            self.websub,
+            SparqlEndpoint(parts.answers, self.policies, threads, federated=bool(parts.services)),
+            HealthEndpoint(sources, threads, parts.metrics, self.topics.count, self.describe, self.status),
+            self.status,
         )
         served = [
             *api_documents.index_routes(),
@@ -315,135 +352,95 @@ class Edge:
         ]
         return [*served, *ApiDocuments(served).routes()]
 
-    def who(self) -> dict[str, Any]:
-        """Who it is, how busy, and for how many more there is room."""
-        free = max(self.parts.seats - len(self.reception), 0)
-        told = {"edge": self.parts.identity, "load": round(self.pressure.load, 3), "free": free}
-        return {**told, "repeaters": len(self.repeaters.all())}
+    def describe(self) -> dict[str, Any]:
+        """Return identity, load, and how many more listeners and repeaters there are, for `/health`."""
+        return {
+            "edge": self.parts.identity,
+            "load": round(self.overload.load, 3),
+            "free": max(self.parts.max_listeners - len(self.acceptor), 0),
+            "repeaters": len(self.repeaters.all()),
+        }
 
-    def listeners(self) -> dict[str, int]:
-        streams = len(self.events.room) + len(self.strains.room)
-        subscriptions = len(self.matches.room) + len(self.slow.room)
-        return {"streams": streams, "subscriptions": subscriptions, "queries": len(self.ongoing.room)}
-
-    async def running(self, app: web.Application) -> AsyncIterator[None]:
-        """The background of the application: begins before the first request, ends after the last."""
-        tails = (self.log_tail, self.strain_tail, self.outbox_tail, self.slow_tail, self.ongoing_tail)
-        works = (
-            *(tail.run() for tail in tails),
-            self._keep_open(),
-            self._keep_leases(),
-            self._keep_moving(),
-            self._keep_balance(),
-            self.standings.keep(),
-            self.rounds.keep(),
-            *(each.keep() for each in (self.parts.guests, self.parts.witness) if each is not None),
-        )
-        tasks = [asyncio.create_task(work) for work in works]
+    async def run(self, app: web.Application) -> AsyncIterator[None]:
+        """Run the workers from before the first request until after the last."""
+        for worker in self.workers:
+            worker.start()
         yield
-        for task in tasks:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
-        await self.hub.close()
-        await self.office.close()
-        if self.parts.witness is not None:
-            await self.parts.witness.flush()
-        self.readers.close()
-        self.decoders.close()
-        self.historians.close()
-        self.sieves.close()
+        for worker in self.workers:
+            await worker.stop()
+        await self.status.close()
+        await self.websub.close()
+        await self.webhooks.close()
+        if self.parts.audit is not None:
+            await self.parts.audit.flush()
+        for threads in (self.threads, self.decoders, self.history_threads, self.evaluator):
+            threads.close()
         if self.parts.gate is not None:
             await self.parts.gate.judges.close()
 
     async def send_away(self, app: web.Application) -> None:
-        """Tell those who listen that this edge is closing; they come back to another, or later. Those who keep
-        publishing hear of what they have sent."""
-        self.publishings.close()
-        for room in self.reception.rooms:
-            room.close(_render_closing)
+        """Tell all listeners that this edge stops, and end streaming publishers after what they have sent."""
+        self.streaming_publish.close()
+        for topic in self.topics.all:
+            topic.close(EDGE_STOPS)
         with suppress(TimeoutError):
-            await self.reception.seats.emptied()
+            await self.acceptor.connections.wait_until_closed()
 
-    async def _told(self, hook: Webhook, position: int | None) -> Subscribable[Any]:
-        """What a hook is told, after a position. Raises NotFound."""
-        if hook.stream is None:
-            # Whoever may not see the subscription does not have it delivered either: the hook is its owner's.
-            asked = None if position is None else ResumeRequest(position=position)
-            return await self.deliveries.subject(hook.id, asked, EVERYONE)
-        asked = ResumeRequest(position=max(position or START, hook.begin))
-        return await self.streams.subject(hook.stream, asked, principal_of(hook.owner))
+    async def _find_webhook_source(self, webhook: Webhook, position: int | None) -> Subscribable[Any]:
+        """Return what a webhook delivers, after a position. Raises NotFound."""
+        if webhook.stream is None:
+            # The webhook belongs to the owner of its subscription, and was authorized when it was made.
+            resume = None if position is None else ResumeRequest(position=position)
+            return await self.notifications.subject(webhook.id, resume, EVERYONE)
+        resume = ResumeRequest(position=max(position or START, webhook.begin))
+        return await self.streams.subject(webhook.stream, resume, principal_of(webhook.owner))
 
-    def _published(self) -> None:
-        if len(self.events.room) or len(self.strains.room):
-            self.log_tail.wake()
+    def _notice_publication(self) -> None:
+        if len(self.topics.events) or len(self.topics.filtered):
+            self.log_wakeup.set()
 
     async def _follow_log(self) -> None:
         if self.parts.gate is not None:
-            await self.readers.run(self.parts.gate.shapes.refresh)
+            await self.threads.run(self.parts.gate.shapes.refresh)
         await self.events.step()
-        if await self.ongoing.standing.refresh():
-            self.ongoing_tail.wake()
-        if not self.strains.idle():
-            self.strain_tail.wake()
-        if await self.matches.standing.refresh():
-            self.outbox_tail.wake()
-            self.slow_tail.wake()
+        if await self.query_answers.queries.refresh():
+            self.topics.answers_wakeup.set()
+        self._wake_filtered()
+        if await self.matches.queries.refresh():
+            self.topics.matches_wakeup.set()
+            self.topics.slow_wakeup.set()
 
-    async def _follow_strains(self) -> None:
-        leaving = await self.outcomes.leaving()
-        await self.strains.step()
-        self.outcomes.see_off(leaving)
+    async def _follow_filtered(self) -> None:
+        ended = await self.answers.find_ended()
+        await self.filtered.step()
+        self.answers.finish(ended)
 
     async def _follow_answers(self) -> None:
-        await self.ongoing.step()
-        if not self.strains.idle():
-            self.strain_tail.wake()
+        await self.query_answers.step()
+        self._wake_filtered()
 
-    async def _keep_open(self) -> None:
-        while True:
-            await asyncio.sleep(LISTENER_SECONDS)
-            for room in self.reception.rooms:
-                room.keep_open()
+    def _wake_filtered(self) -> None:
+        if not self.filtered.skip():
+            self.topics.filtered_wakeup.set()
 
-    async def _keep_moving(self) -> None:
-        while True:
-            await asyncio.sleep(MOVE_LOOK_SECONDS)
-            self.moves.step()
+    def _keep_alive(self) -> None:
+        for topic in self.topics.all:
+            topic.keep_alive()
 
-    async def _keep_balance(self) -> None:
-        rooms = (self.events.room, self.matches.room, self.slow.room, self.ongoing.room)
-        balance = ConnectionBalancer(rooms, self.standings.neighbours, self.parts.clock.ticks)
-        while True:
-            await asyncio.sleep(STATUS_SECONDS)
-            balance.step()
-
-    def _seats(self) -> float:
-        return len(self.reception) / max(self.parts.seats, 1)
-
-    async def _keep_leases(self) -> None:
-        while True:
-            await asyncio.sleep(SWEEP_SECONDS)
-            try:
-                await self.leases.sweep()
-            except TriplewireError:
-                logger.warning("leases were not looked after", exc_info=True)
-
-
-def _render_closing(listener: ClientState) -> bytes:
-    return closing_notice(listener.manner.format, listener.cursor, RETRY_MILLISECONDS)
+    def _listener_share(self) -> float:
+        return len(self.acceptor) / max(self.parts.max_listeners, 1)
 
 
 EDGE = web.AppKey("edge", Edge)
 
 
 def _auth_middlewares(parts: EdgeParts) -> list[Middleware]:
-    door = AuthMiddleware(parts.authenticators, parts.is_open, parts.guests).middleware()
-    return [door] if parts.witness is None else [parts.witness.refusals(), door, parts.witness.acts()]
+    auth = AuthMiddleware(parts.authenticators, parts.is_open, parts.sessions).middleware()
+    return [auth] if parts.audit is None else [parts.audit.refusals(), auth, parts.audit.acts()]
 
 
 def application(parts: EdgeParts) -> web.Application:
-    """An application that serves every route of an edge, and those that came with the parts."""
+    """Return an application that serves every route of an edge, and those of the parts."""
     edge, origins, drain = Edge(parts), Origins(parts.origins), Drain()
     middlewares = [
         check_framing,
@@ -452,10 +449,10 @@ def application(parts: EdgeParts) -> web.Application:
         origins.middleware(),
         decompression.refuse_compressed,
     ]
-    if parts.traces is not None:
-        middlewares.append(health.tracing_middleware(parts.traces))
-    if parts.allowances is not None:
-        middlewares.append(parts.allowances.middleware())
+    if parts.tracer is not None:
+        middlewares.append(health.tracing_middleware(parts.tracer))
+    if parts.rate_limits is not None:
+        middlewares.append(parts.rate_limits.middleware())
     middlewares += _auth_middlewares(parts)
     app = web.Application(middlewares=middlewares, client_max_size=BODY_BYTES)
     app[EDGE], app[DRAIN] = edge, drain
@@ -464,7 +461,7 @@ def application(parts: EdgeParts) -> web.Application:
     add_hub_links(app)
     endpoint.add_links(app)
     app.add_routes(edge.routes())
-    app.cleanup_ctx.append(edge.running)
-    app.on_response_prepare.append(origins.mark)
+    app.cleanup_ctx.append(edge.run)
+    app.on_response_prepare.append(origins.add_headers)
     app.on_shutdown.append(edge.send_away)
     return app

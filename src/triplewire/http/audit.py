@@ -27,13 +27,13 @@ from triplewire.security import NOBODY, Verb
 from triplewire.security.audit import ACTS, BOOKS, REFUSALS, AuditLog
 
 AUDIT_SECONDS: Final = 0.2
-"""How long lines of the audit log that nobody waits for are collected."""
+"""How long records that no request waits for are collected."""
 
 AUDIT_WAITING: Final = 10_000
-"""How many of them may wait; others are counted. It takes 50,000 refusals in a second to get there."""
+"""How many records may wait; more are only counted. It takes 50,000 refusals in a second to get there."""
 
 AUDIT_CHARACTERS: Final = 512
-"""What a line of the audit log says of an address."""
+"""Characters of an address in a record."""
 
 
 AuditRecord = dict[str, Any]
@@ -44,47 +44,55 @@ logger = logging.getLogger(__name__)
 
 
 class AuditMiddleware:
-    """Sees every request, and remembers those that matter."""
+    """Records administrative acts, queries, subscriptions, and refusals."""
 
-    def __init__(self, audits: AuditLog, clock: Clock, remote: Callable[[web.Request], str | None]) -> None:
-        """`remote` tells from where a request comes."""
+    def __init__(
+        self,
+        audits: AuditLog,
+        clock: Clock,
+        remote: Callable[[web.Request], str | None],
+        most_waiting: int = AUDIT_WAITING,
+    ) -> None:
+        """`remote` returns the address of the client."""
         self._audits = audits
         self._clock = clock
         self._remote = remote
+        self._most_waiting = most_waiting
         self._waiting: dict[str, list[AuditRecord]] = {book: [] for book in BOOKS}
         self._omitted = dict.fromkeys(BOOKS, 0)
 
     def refusals(self) -> Middleware:
-        """Around the door."""
+        """Return the middleware around authentication, which records refusals."""
 
         @web.middleware
-        async def see(request: web.Request, handler: Handler) -> web.StreamResponse:
+        async def record_refusal(request: web.Request, handler: Handler) -> web.StreamResponse:
             try:
                 return await handler(request)
             except (Unauthenticated, Forbidden) as error:
                 self._note(REFUSALS, self._refused(request, error))
                 raise
 
-        return see
+        return record_refusal
 
     def acts(self) -> Middleware:
-        """Behind the door, where it is known who asks."""
+        """Return the middleware behind authentication, which records acts."""
 
         @web.middleware
-        async def see(request: web.Request, handler: Handler) -> web.StreamResponse:
+        async def record_act(request: web.Request, handler: Handler) -> web.StreamResponse:
             operation = operation_of(request.match_info.handler)
             if operation is None:
                 return await handler(request)
             if is_administrative(operation, request.method):
                 return await self._act(request, handler)
             if is_audited(operation, request.method):
-                return await self._seen(request, handler, partial(self._note, ACTS))
+                return await self._record(request, handler, partial(self._note, ACTS))
             return await handler(request)
 
-        return see
+        return record_act
 
     async def flush(self) -> None:
-        """Write down what waits. What cannot be written is told and given up: it must not fill the memory."""
+        """Write the records that wait. If they cannot be written they are dropped, which is logged: they must not fill
+        the memory."""
         for book in BOOKS:
             waiting, omitted = self._waiting[book], self._omitted[book]
             self._waiting[book], self._omitted[book] = [], 0
@@ -93,40 +101,35 @@ class AuditMiddleware:
             if waiting:
                 await self._write(book, waiting)
 
-    async def keep(self, seconds: float = AUDIT_SECONDS) -> None:
-        """Flush again and again, until cancelled."""
-        while True:
-            await asyncio.sleep(seconds)
-            await self.flush()
-
     async def _act(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         number = secrets.token_hex(8)
-        begun = {**self._told(request), "act": number, "outcome": "begun"}
+        begun = {**self._describe(request), "act": number, "outcome": "begun"}
         await asyncio.to_thread(self._audits.write, ACTS, [begun], sync=True)
-        return await self._seen(request, handler, lambda record: self._note(ACTS, {**record, "act": number}))
+        return await self._record(request, handler, lambda record: self._note(ACTS, {**record, "act": number}))
 
-    async def _seen(
+    async def _record(
         self, request: web.Request, handler: Handler, note: Callable[[AuditRecord], None]
     ) -> web.StreamResponse:
         try:
             response = await handler(request)
         except TriplewireError as error:
-            note({**self._told(request), "outcome": "failed", "status": describe_error(error)["status"]})
+            note({**self._describe(request), "outcome": "failed", "status": describe_error(error)["status"]})
             raise
         except BaseException:
-            note({**self._told(request), "outcome": "failed"})
+            note({**self._describe(request), "outcome": "failed"})
             raise
         made = response.headers.get(hdrs.LOCATION)
-        told = {**self._told(request), "outcome": "done", "status": response.status}
-        note({**told, "made": made} if made else told)
+        record = {**self._describe(request), "outcome": "done", "status": response.status}
+        note({**record, "made": made} if made else record)
         return response
 
     def _refused(self, request: web.Request, error: Unauthenticated | Forbidden) -> AuditRecord:
-        told = self._told(request)
-        who = NOBODY.name if isinstance(error, Unauthenticated) else told["who"]
-        return {**told, "who": who, "outcome": "refused", "status": describe_error(error)["status"], "why": str(error)}
+        record = self._describe(request)
+        who = NOBODY.name if isinstance(error, Unauthenticated) else record["who"]
+        status = describe_error(error)["status"]
+        return {**record, "who": who, "outcome": "refused", "status": status, "why": str(error)}
 
-    def _told(self, request: web.Request) -> AuditRecord:
+    def _describe(self, request: web.Request) -> AuditRecord:
         operation = operation_of(request.match_info.handler)
         return {
             "at": format_timestamp(self._clock.now()),
@@ -137,7 +140,7 @@ class AuditMiddleware:
         }
 
     def _note(self, book: str, record: AuditRecord) -> None:
-        if len(self._waiting[book]) < AUDIT_WAITING:
+        if len(self._waiting[book]) < self._most_waiting:
             self._waiting[book].append(record)
         else:
             self._omitted[book] += 1
@@ -150,21 +153,21 @@ class AuditMiddleware:
 
 
 def is_administrative(operation: Operation, method: str) -> bool:
-    """Whether it changes what holds for all, and for that needs an administrator."""
+    """Return whether an operation changes something and needs an administrator."""
     return operation.verbs == (Verb.ADMIN,) and method not in _SAFE_METHODS and operation not in _HEARTBEATS
 
 
 def is_audited(operation: Operation, method: str) -> bool:
-    """Whether it is a query, or a subscription that is made or ended."""
+    """Return whether an operation is a query, or makes or ends a subscription."""
     return Verb.QUERY in operation.verbs or (Verb.SUBSCRIBE in operation.verbs and method not in _SAFE_METHODS)
 
 
 _HEARTBEATS = (resource_operations.PUT_REPEATER, resource_operations.REMOVE_REPEATER)
-"""Relays say these every few seconds."""
+"""Operations that relays repeat every few seconds."""
 
 
 def _audited_path(request: web.Request, operation: Operation | None) -> str:
-    """Where it was asked for. What is to be erased is not named: of that a digest stays, as in the receipt."""
+    """Return the address of a request. An event that is to be erased is named by its digest, as in the receipt."""
     if operation is resource_operations.ERASE_EVENT:
         return f"/events/sha256:{hashlib.sha256(request.match_info['id'].encode()).hexdigest()}"
     return request.path[:AUDIT_CHARACTERS]

@@ -8,9 +8,7 @@ for, and the client is refused when it reconnects.
 
 from __future__ import annotations
 
-import asyncio
 import base64
-import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
@@ -20,53 +18,53 @@ from aiohttp.typedefs import Handler, Middleware
 
 from triplewire.http.openapi import Operation, operation_of
 from triplewire.model.clock import Clock
-from triplewire.model.errors import Forbidden, TriplewireError, Unauthenticated, Unavailable
+from triplewire.model.errors import Forbidden, Unauthenticated, Unavailable
 from triplewire.security import EVERYONE, NOBODY, Grant, Principal
 from triplewire.security.principals import ALL_STREAMS, Authenticator
 from triplewire.security.tokens import AccessToken, matches_secret, parse_access_token, principal_name
 from triplewire.storage.registry.security import TokenCache
 from triplewire.storage.registry.streams import check_stream_name
 
-GUEST_LOOK_SECONDS: Final = 0.1
-"""Between two looks at whether a token was revoked by which somebody is connected: some microseconds each."""
+SESSION_SECONDS: Final = 0.1
+"""Time between two checks for revoked tokens: some microseconds each."""
 
-EXPIRY_LOOK_SECONDS: Final = 1.0
-"""Between two looks at whether one has expired: a few milliseconds with as many listeners as there may be."""
+EXPIRY_SECONDS: Final = 1.0
+"""Time between two checks for expired tokens: a few milliseconds with as many listeners as there may be."""
 
-
-# Credentials: what a request shows of who sends it.
+CACHED_TOKENS: Final = 10_000
+"""Tokens whose principals are cached: about 1 kB each."""
 
 TOKEN_PARAMETER = "access_token"
-"""For browsers, which can give no headers to an EventSource or a WebSocket, and for nothing else: addresses end up in
-histories and logs."""
+"""Parameter for the token of a browser, which cannot set headers of an EventSource or a WebSocket, and for nothing
+else: addresses end up in histories and logs."""
 MERCURE_COOKIE = "mercureAuthorization"
-"""The same for Mercure, at its address alone. Pages of others could send it along, so it only lets listen."""
+"""Cookie for the same, at the address of Mercure. It allows listening only, since pages of others could send it."""
 _MERCURE = "/.well-known/mercure"
 _READING = (hdrs.METH_GET, hdrs.METH_HEAD)
 
 
 def credential_of(request: web.Request, operation: Operation) -> str | None:
-    """The bearer token of a request (RFC 6750), or, to read, its password (RFC 7617): some clients know nothing else.
-    None where there is none. Raises Unauthenticated for another kind."""
+    """Return the bearer token of a request (RFC 6750), or for reading the password (RFC 7617), since some clients have
+    nothing else; None without any. Raises Unauthenticated for another kind."""
     header = request.headers.get(hdrs.AUTHORIZATION)
     if header is None:
         return _listener_credential(request) if operation.lasts and request.method == hdrs.METH_GET else None
-    scheme, _, shown = header.partition(" ")
-    kind, found = scheme.lower(), shown.strip()
+    scheme, _, value = header.partition(" ")
+    kind, credential = scheme.lower(), value.strip()
     if kind == "basic" and request.method in _READING:
-        # Browsers send passwords along with what pages of others ask for, so these change nothing.
-        found = _password(found)
+        # Browsers add passwords to requests of other origins' pages, so these must not change anything.
+        credential = _password(credential)
     elif kind != "bearer":
-        found = ""
-    if not found:
+        credential = ""
+    if not credential:
         raise Unauthenticated("the header Authorization must be Bearer and a token", given=True)
-    return found
+    return credential
 
 
-def _password(shown: str) -> str:
-    """Of a name and a password; nothing where there is none."""
+def _password(encoded: str) -> str:
+    """Return the password of encoded credentials; an empty text if there is none."""
     try:
-        return base64.b64decode(shown, validate=True).decode().partition(":")[2]
+        return base64.b64decode(encoded, validate=True).decode().partition(":")[2]
     except ValueError:
         return ""
 
@@ -79,16 +77,8 @@ def _listener_credential(request: web.Request) -> str | None:
     )
 
 
-# Guests: those who were let in and are still here, so that they can be sent away when they are welcome no more.
-#
-# A token that is revoked must not go on being told what happens, or sending, by a connection that was opened before.
-# What a connection is for does not matter: it is cut, and whoever comes back is refused at the door.
-
-logger = logging.getLogger(__name__)
-
-
 class AbortableConnection(Protocol):
-    """What a guest came by."""
+    """A connection that can be ended at once."""
 
     def abort(self) -> None: ...
 
@@ -96,161 +86,150 @@ class AbortableConnection(Protocol):
 
 
 class Sessions:
-    """By their connections: who came by each last."""
+    """Open connections, each with the principal that used it last."""
 
     def __init__(
         self,
         clock: Clock,
         version: Callable[[], int] = lambda: 0,
-        good: Callable[[Principal], bool] = lambda principal: True,
+        is_valid: Callable[[Principal], bool] = lambda principal: True,
     ) -> None:
-        """`version` is another one where something may have become of any of them; `good` tells whether one is still
-        welcome."""
+        """`version()` changes whenever a credential may have been revoked; `is_valid` returns whether that of a
+        principal is still valid."""
         self._clock = clock
         self._version = version
-        self._good = good
-        self._here: dict[AbortableConnection, Principal] = {}
-        """Those that have gone are in it until the next look: connections over TLS cannot be referred to weakly."""
-        self._looked = clock.ticks(), 0
+        self._is_valid = is_valid
+        self._open: dict[AbortableConnection, Principal] = {}
+        """Closed ones stay until the next check: TLS connections cannot be referred to weakly."""
+        self._checked = clock.ticks(), 0
 
     def __len__(self) -> int:
-        return len(self._here)
+        return len(self._open)
 
     def enter(self, principal: Principal, connection: AbortableConnection | None) -> None:
         if connection is not None:
-            self._here[connection] = principal
+            self._open[connection] = principal
 
-    def look(self) -> int:
-        """Forget those who have gone, and send those away who are welcome no more; how many. This is done now and then,
-        and at once where the version is new."""
+    def check(self) -> int:
+        """Abort the connections whose credential is not valid any more, and forget closed ones; return how many were
+        aborted. It does so every `EXPIRY_SECONDS`, and at once when the version has changed."""
         now, version = self._clock.ticks(), self._version()
-        if version == self._looked[1] and now - self._looked[0] < EXPIRY_LOOK_SECONDS:
+        if version == self._checked[1] and now - self._checked[0] < EXPIRY_SECONDS:
             return 0
-        self._looked = now, version
-        here = {each: principal for each, principal in self._here.items() if not each.is_closing()}
-        self._here = {each: principal for each, principal in here.items() if self._welcome(principal)}
-        gone = here.keys() - self._here.keys()
-        for each in gone:
+        self._checked = now, version
+        alive = {each: principal for each, principal in self._open.items() if not each.is_closing()}
+        self._open = {each: principal for each, principal in alive.items() if self._may_stay(principal)}
+        aborted = alive.keys() - self._open.keys()
+        for each in aborted:
             each.abort()
-        return len(gone)
+        return len(aborted)
 
-    async def keep(self, seconds: float = GUEST_LOOK_SECONDS) -> None:
-        """Look again and again, until cancelled."""
-        while True:
-            await asyncio.sleep(seconds)
-            try:
-                self.look()
-            except TriplewireError:
-                logger.warning("nobody looked who is still welcome", exc_info=True)
-
-    def _welcome(self, principal: Principal) -> bool:
+    def _may_stay(self, principal: Principal) -> bool:
         expired = principal.expires is not None and principal.expires <= self._clock.now() / 1_000_000
-        return not expired and self._good(principal)
+        return not expired and self._is_valid(principal)
 
-
-# Callers: who asks, kept with a request on its way to a handler.
 
 _CALLER = web.RequestKey("caller", Principal)
 
 
 def set_caller(request: web.Request, principal: Principal) -> None:
-    """To be said by the door, once it knows."""
+    """Keep the principal with a request, for `caller`."""
     request[_CALLER] = principal
 
 
 def caller(request: web.Request) -> Principal:
-    """Who asks; everyone where no door has looked."""
-    found: Principal = request.get(_CALLER, EVERYONE)
-    return found
+    """Return the principal of a request; EVERYONE if it was not authenticated."""
+    principal: Principal = request.get(_CALLER, EVERYONE)
+    return principal
 
 
 class AuthMiddleware:
-    """Lets in who may do what they ask for. Without authenticators it stands open."""
+    """Authenticates and authorizes requests. Without authenticators everything is allowed."""
 
     def __init__(
         self,
         authenticators: Sequence[Authenticator] = (),
         is_open: Callable[[], bool] = lambda: False,
-        guests: Sessions | None = None,
+        sessions: Sessions | None = None,
     ) -> None:
-        """The first that can tell a credential decides. `is_open` is asked each time; `guests` hears who comes in."""
+        """The first authenticator that knows a credential decides. `is_open` is asked for each request."""
         self._authenticators = authenticators
         self._is_open = is_open
-        self._guests = guests
+        self._sessions = sessions
 
     def middleware(self) -> Middleware:
-        """Finds out who asks and what for, before anything of the request is read."""
+        """Return the middleware, which runs before the body is read."""
 
         @web.middleware
-        async def enter(request: web.Request, handler: Handler) -> web.StreamResponse:
+        async def authorize(request: web.Request, handler: Handler) -> web.StreamResponse:
             operation = operation_of(request.match_info.handler)
             if operation is not None and self._authenticators and not self._is_open():
-                await (self._admit if operation.verbs else self._greet)(request, operation)
+                await (self._authorize if operation.verbs else self._identify)(request, operation)
             return await handler(request)
 
-        return enter
+        return authorize
 
-    async def _greet(self, request: web.Request, operation: Operation) -> None:
-        """What is for everyone may tell more to some. Nobody is refused there, whatever they show."""
+    async def _identify(self, request: web.Request, operation: Operation) -> None:
+        """Identify the caller of a public operation, which may tell it more; a wrong credential is ignored."""
         set_caller(request, NOBODY)
         with suppress(Unauthenticated, Unavailable):
-            set_caller(request, await self._known(credential_of(request, operation)))
+            set_caller(request, await self._authenticate(credential_of(request, operation)))
 
-    async def _admit(self, request: web.Request, operation: Operation) -> None:
-        principal = await self._known(credential_of(request, operation))
+    async def _authorize(self, request: web.Request, operation: Operation) -> None:
+        principal = await self._authenticate(credential_of(request, operation))
         set_caller(request, principal)
-        if self._guests is not None:
-            self._guests.enter(principal, request.transport)
+        if self._sessions is not None:
+            self._sessions.enter(principal, request.transport)
         stream = None if operation.stream is None else check_stream_name(request.match_info[operation.stream])
         if not any(principal.may(verb, stream) for verb in operation.verbs):
             wanted = " or ".join(str(Grant(verb, stream or ALL_STREAMS)) for verb in operation.verbs)
             raise Forbidden(f"{principal.name} has no grant for {wanted}", scope=wanted)
 
-    async def _known(self, credential: str | None) -> Principal:
+    async def _authenticate(self, credential: str | None) -> Principal:
         if credential is None:
-            raise Unauthenticated("this needs a token: send the header Authorization: Bearer and the token")
+            raise Unauthenticated("a token is needed: send the header Authorization with Bearer and the token")
         for authenticator in self._authenticators:
             principal = await authenticator.known(credential)
             if principal is not None:
                 return principal
-        raise Unauthenticated("the token is not known here", given=True)
-
-
-# Tokens at the door: who shows one that was made here.
+        raise Unauthenticated("the token is unknown", given=True)
 
 
 class TokenAuthenticator:
-    """Knows those who show a token. One that was revoked by any process is not good from then on: the ring is looked at
-    for every request."""
+    """Authenticates access tokens of this broker. The token cache is refreshed for every request, so that a token which
+    any process has revoked is refused from then on."""
 
-    def __init__(self, ring: TokenCache, clock: Clock) -> None:
-        self._ring = ring
+    def __init__(self, tokens: TokenCache, clock: Clock) -> None:
+        self._tokens = tokens
         self._clock = clock
         self._principals: dict[str, tuple[AccessToken, Principal]] = {}
-        """What was worked out of a token, as long as it stays the same."""
+        """Principals of tokens, as long as these stay the same."""
 
     async def known(self, credential: str) -> Principal | None:
-        found = parse_access_token(credential)
-        if found is None:
+        parsed = parse_access_token(credential)
+        if parsed is None:
             return None
-        id, secret = found
-        self._ring.newest()
-        token = self._ring.find(id)
+        id, secret = parsed
+        self._tokens.newest()
+        token = self._tokens.find(id)
         if not matches_secret(token, secret) or token is None:
-            raise Unauthenticated("the token is not known here", given=True)
+            raise Unauthenticated("the token is unknown", given=True)
         token.check(self._clock.now())
         return self._principal(token)
 
-    def good(self, principal: Principal) -> bool:
-        """Whether somebody who came in is still welcome, as of the last look at the ring."""
+    def is_valid(self, principal: Principal) -> bool:
+        """Return whether the token of a principal is still valid, as of the last refresh."""
         id = principal.name.partition(":")[2]
         if principal_name(id) != principal.name:
             return True
-        token = self._ring.find(id)
+        token = self._tokens.find(id)
         return token is not None and token.state(self._clock.now()) == "good"
 
     def _principal(self, token: AccessToken) -> Principal:
         known = self._principals.get(token.id)
         if known is None or known[0] is not token:
+            if len(self._principals) >= CACHED_TOKENS:
+                # Tokens that were revoked are among them.
+                self._principals.clear()
             known = self._principals[token.id] = token, token.principal
         return known[1]

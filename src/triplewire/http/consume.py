@@ -9,6 +9,7 @@ that give no position get everything that is kept, so that nothing is lost betwe
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -20,14 +21,22 @@ from aiohttp import web
 from triplewire.http.auth import caller
 from triplewire.http.delivery.backfill import SubscriptionBackfill
 from triplewire.http.delivery.connections import wants_websocket
-from triplewire.http.delivery.continuous_queries import ContinuousQueryCache, render_query_end
 from triplewire.http.delivery.filtered_events import StreamResolver
+from triplewire.http.delivery.leases import Leases
 from triplewire.http.delivery.matches import MatchSource, OutboxLanes
 from triplewire.http.delivery.options import LingerTimes
-from triplewire.http.delivery.replay import NOW, Gap, ResumePosition, ResumeRequest, ResumeResolver, find_gap
-from triplewire.http.delivery.requests import parse_resumption, resume_parameter
-from triplewire.http.delivery.subscriptions import Leases
-from triplewire.http.delivery.topics import Acceptor, LiveTopic, Subscribable, TopicHistory
+from triplewire.http.delivery.replay import (
+    NOW,
+    Gap,
+    ResumePosition,
+    ResumeRequest,
+    ResumeResolver,
+    find_gap,
+    parse_resumption,
+    resume_parameter,
+)
+from triplewire.http.delivery.subscriptions import ContinuousQueryCache, query_end_message
+from triplewire.http.delivery.topics import LiveTopic, Subscribable, TopicHistory
 from triplewire.http.delivery.transports import PAGE_BYTES, Transports
 from triplewire.http.formats.messages import ResumeToken
 from triplewire.http.openapi import resource_operations, serves, stream_operations
@@ -46,341 +55,344 @@ from triplewire.storage.registry.streams import check_stream_name
 PAGE_EVENTS: Final = 20_000
 """Events in one page of `GET /events`: read and written in some 50 ms, while listeners wait for a reader's thread."""
 
+KINDS = ("subscription", "query", "stream")
+ARROW = "application/vnd.apache.arrow.stream"
+
+Key = TypeVar("Key", bound=Hashable)
+
 
 class StreamEndpoint:
-    """Lets clients listen to streams, from a position of the past or from now on."""
+    """`GET /streams/{stream}`: lets clients listen to streams, from a position in history or from now on."""
 
     def __init__(
         self,
-        taps: StreamResolver,
-        reception: Acceptor,
-        ways: Transports,
-        resumptions: ResumeResolver,
-        windows: LingerTimes,
-        referrals: Redirects,
+        resolver: StreamResolver,
+        transports: Transports,
+        resume: ResumeResolver,
+        linger: LingerTimes,
+        redirects: Redirects,
     ) -> None:
-        self._taps = taps
-        self._resumptions = resumptions
-        self._reception = reception
-        self._ways = ways
-        self._windows = windows
-        self._referrals = referrals
+        self._resolver = resolver
+        self._resume = resume
+        self._transports = transports
+        self._linger = linger
+        self._redirects = redirects
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/streams/{stream}", self.consume, allow_head=False)]
 
     @serves(stream_operations.CONSUME)
     async def consume(self, request: web.Request) -> web.StreamResponse:
-        """Messages until the client goes. Whatever is published after the answer began is among them."""
-        stream, by = check_stream_name(request.match_info["stream"]), caller(request)
+        """Serve messages until the client goes, all events that are published after the response began included."""
+        stream, principal = check_stream_name(request.match_info["stream"]), caller(request)
         arrived = None
-        if await self._taps.sight(by) is None:
-            # Others are not led elsewhere, where nobody knows what they see here, and do not come from there.
-            await self._referrals.refer(request, stream)
-            arrived = await self._referrals.arrived(request, stream)
-        asked = parse_resumption(request) if arrived is None else ResumeRequest(position=arrived)
-        self._reception.check_space()
-        return await self._ways.one(request, await self.subject(stream, asked, by, request.query.items()))
+        if await self._resolver.visibility(principal) is None:
+            # Other clients are not redirected: another edge would not know what they may see.
+            await self._redirects.redirect(request, stream)
+            arrived = await self._redirects.find_arrival(request, stream)
+        resume = parse_resumption(request) if arrived is None else ResumeRequest(position=arrived)
+        self._transports.acceptor.check_space()
+        subject = await self.subject(stream, resume, principal, request.query.items())
+        return await self._transports.serve(request, subject)
 
     async def subject(
-        self, stream: str, asked: ResumeRequest | None, by: Principal, query: Iterable[tuple[str, str]] = ()
+        self,
+        stream: str,
+        resume: ResumeRequest | None,
+        principal: Principal,
+        parameters: Iterable[tuple[str, str]] = (),
     ) -> Subscribable[StreamView]:
-        """A stream, or what of it is asked for and somebody sees, after a place in the past or from now on. Of one that
-        is out of sight nothing was ever said."""
-        sight = await self._taps.sight(by)
-        if sight is not None and stream not in sight.streams:
-            asked = None
-        start = await self._resumptions.of_stream(asked, stream, sight)
-        tapped = await self._taps.of(stream, query, start.told, by)
-        name, window = f"streams/{stream}", self._windows.of(stream)
-        return Subscribable(name, tapped.key, tapped.room, tapped.history, start.after, start.earliest, window=window)
-
-
-# `GET /subscriptions/{id}/notifications`: be told.
+        """Return a stream, as far as the parameters ask for it and the principal sees it. One that the principal does
+        not see is an empty one."""
+        visibility = await self._resolver.visibility(principal)
+        if visibility is not None and stream not in visibility.streams:
+            resume = None
+        start = await self._resume.resolve_stream(resume, stream, visibility)
+        resolved = await self._resolver.resolve(stream, parameters, start.known_loss, principal)
+        return Subscribable(
+            f"streams/{stream}",
+            resolved.key,
+            resolved.topic,
+            resolved.history,
+            start.after,
+            start.earliest,
+            linger=self._linger.get(stream),
+        )
 
 
 class NotificationEndpoint:
-    """Lets clients listen to subscriptions."""
+    """`GET /subscriptions/{id}/notifications`: lets clients listen to subscriptions."""
 
     def __init__(
         self,
         lanes: OutboxLanes,
-        pasts: SubscriptionBackfill,
-        reception: Acceptor,
-        ways: Transports,
-        resumptions: ResumeResolver,
+        backfill: SubscriptionBackfill,
+        transports: Transports,
+        resume: ResumeResolver,
         leases: Leases,
-        window: float,
+        linger: float,
     ) -> None:
         self._lanes = lanes
-        self._pasts = pasts
-        self._reception = reception
-        self._ways = ways
-        self._resumptions = resumptions
+        self._backfill = backfill
+        self._transports = transports
+        self._resume = resume
         self._leases = leases
-        self._window = window
+        self._linger = linger
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/subscriptions/{id}/notifications", self.deliver, allow_head=False)]
 
     @serves(resource_operations.NOTIFICATIONS)
     async def deliver(self, request: web.Request) -> web.StreamResponse:
-        """Messages until the client goes or the subscription ends."""
-        asked = parse_resumption(request)
-        self._reception.check_space()
-        return await self._ways.one(request, await self.subject(request.match_info["id"], asked, caller(request)))
+        """Serve messages until the client goes or the subscription ends."""
+        resume = parse_resumption(request)
+        self._transports.acceptor.check_space()
+        subject = await self.subject(request.match_info["id"], resume, caller(request))
+        return await self._transports.serve(request, subject)
 
-    async def subject(self, id: str, asked: ResumeRequest | None, by: Principal) -> Subscribable[int]:
-        """A subscription. Raises NotFound, also for one of somebody else.
+    async def subject(self, id: str, resume: ResumeRequest | None, principal: Principal) -> Subscribable[int]:
+        """Return a subscription. Raises NotFound, also for one of another owner.
 
-        Who does not say from where gets all that is kept, so nothing is lost between subscribing and listening; and
-        before that the past, where the subscription asks for it.
+        A client that gives no position gets everything that is kept, so that nothing is lost between subscribing and
+        listening; and before that the backfill, if the subscription asks for one.
         """
-        resuming = asked is not None and asked != ResumeRequest()
-        known = self._lanes.main.standing
-        subscription = await known.find(id, resuming=resuming)
-        if not may_see(by, subscription.owner):
+        cache = self._lanes.main.queries
+        subscription = await cache.find(id, resuming=_is_resuming(resume))
+        if not may_see(principal, subscription.owner):
             raise NotFound(f"there is no subscription {id}")
-        start = await self._resumptions.of_subscription(asked, subscription, known.sight(subscription))
-        versions = partial(known.versions, subscription.made)
-        room, present = self._lanes.of(subscription)
+        start = await self._resume.resolve_subscription(resume, subscription, cache.visibility(subscription))
+        versions = partial(cache.versions, subscription.made)
+        topic, present = self._lanes.resolve(subscription)
         return Subscribable(
             f"subscriptions/{id}",
             subscription.made,
-            room,
-            self._pasts.history(subscription, versions, present),
+            topic,
+            self._backfill.history(subscription, versions, present),
             start.after,
             start.earliest,
             order=subscription.made,
-            window=self._window,
-            held=None if subscription.ttl is None else partial(self._leases.heard, id),
-            ended=partial(known.is_ended, id),
+            linger=self._linger,
+            hold=nullcontext if subscription.ttl is None else partial(self._leases.hold, id),
+            ended=partial(cache.is_ended, id),
         )
 
 
-# `GET /queries/{id}/answers`: hear what a continuous query finds.
-#
-# ```
-# SELECT, ASK, without windows    the pipeline's third outbox, as notifications
-# windows, CONSTRUCT              the stream that the query publishes into: those of its events that are its answers
-# ```
-
-Key = TypeVar("Key", bound=Hashable)
+def _is_resuming(resume: ResumeRequest | None) -> bool:
+    return resume is not None and resume != ResumeRequest()
 
 
 class AnswerEndpoint:
-    """Lets clients listen to continuous queries."""
+    """`GET /queries/{id}/answers`: lets clients listen to continuous queries.
+
+    Answers of SELECT and ASK without windows come by an outbox, as notifications; those of windows and CONSTRUCT are
+    events of the stream that the query publishes into.
+    """
 
     def __init__(
         self,
-        matches: MatchSource[ContinuousQueryCache],
-        taps: StreamResolver,
-        reception: Acceptor,
-        ways: Transports,
-        resumptions: ResumeResolver,
-        windows: LingerTimes,
+        source: MatchSource[ContinuousQueryCache],
+        resolver: StreamResolver,
+        transports: Transports,
+        resume: ResumeResolver,
+        linger: LingerTimes,
     ) -> None:
-        self._matches = matches
-        self._taps = taps
-        self._reception = reception
-        self._ways = ways
-        self._resumptions = resumptions
-        self._windows = windows
-        matches.standing.heard = self._is_heard
+        self._source = source
+        self._resolver = resolver
+        self._transports = transports
+        self._resume = resume
+        self._linger = linger
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/queries/{id}/answers", self.answer, allow_head=False)]
 
     @serves(resource_operations.QUERY_ANSWERS)
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """Messages until the client goes or the query ends."""
-        asked = parse_resumption(request)
-        self._reception.check_space()
-        return await self._ways.one(request, await self.subject(request.match_info["id"], asked, caller(request)))
+        """Serve messages until the client goes or the query ends."""
+        resume = parse_resumption(request)
+        self._transports.acceptor.check_space()
+        subject = await self.subject(request.match_info["id"], resume, caller(request))
+        return await self._transports.serve(request, subject)
 
-    async def subject(self, id: str, asked: ResumeRequest | None, by: Principal) -> Subscribable[Any]:
-        """A query. Raises NotFound, also for one of somebody else.
-
-        Who does not say from where gets all that is kept since it was registered.
-        """
-        resuming = asked is not None and asked != ResumeRequest()
-        query = await self._matches.standing.find(id, resuming=resuming)
-        if not may_see(by, query.owner):
+    async def subject(self, id: str, resume: ResumeRequest | None, principal: Principal) -> Subscribable[Any]:
+        """Return a query. Raises NotFound, also for one of another owner. A client that gives no position gets
+        everything that is kept since the query was registered."""
+        query = (await self._source.queries.find(id, resuming=_is_resuming(resume))).query
+        if not may_see(principal, query.owner):
             raise NotFound(f"there is no query {id}")
-        return await (self._found(query, asked) if query.into is None else self._published(query, query.into, asked))
+        if query.into is None:
+            return await self._matched(query, resume)
+        return await self._published(query, query.into, resume)
 
-    async def leaving(self) -> list[ContinuousQuery]:
-        """Those that have ended, and have published all that they will, of which somebody hears the events."""
-        heard = [query for query in self._matches.standing.over() if self._is_heard(query)]
-        return [query for query in heard if await self._matches.settled(query.until)]
+    async def find_ended(self) -> list[ContinuousQuery]:
+        """Return the queries that have ended and have published all their answers, and have listeners."""
+        listened = [query for query in self._source.queries.ended_queries() if self._has_listeners(query)]
+        return [query for query in listened if await self._source.is_settled(query.until)]
 
-    def see_off(self, leaving: Iterable[ContinuousQuery]) -> None:
-        """Tell those who hear the events of queries that nothing more comes; to be said once they heard all of them."""
-        for query in leaving:
-            self._taps.strains.room.finish(_answer_stream(query), partial(render_query_end, query))
+    def finish(self, ended: Iterable[ContinuousQuery]) -> None:
+        """Tell the listeners of queries that no more answers come. Call it once they have all of them."""
+        for query in ended:
+            self._resolver.filtered.topic.finish(answer_view(query), query_end_message(query))
 
-    async def _found(self, query: ContinuousQuery, asked: ResumeRequest | None) -> Subscribable[int]:
-        # What the past answers is told where the query was registered.
+    async def _matched(self, query: ContinuousQuery, resume: ResumeRequest | None) -> Subscribable[int]:
+        # The answers of history are at the position where the query was registered.
         floor = query.since if query.begins is None else query.since - 1
-        start = await self._resumptions.since(asked, floor, query.streams)
-        room, history = self._matches.room, self._matches.history(query.made)
-        return self._subject(query, query.made, room, history, start)
+        start = await self._resume.resolve_since(resume, floor, query.streams)
+        return self._subject(query, query.made, self._source.topic, self._source.history(query.made), start)
 
     async def _published(
-        self, query: ContinuousQuery, into: str, asked: ResumeRequest | None
+        self, query: ContinuousQuery, into: str, resume: ResumeRequest | None
     ) -> Subscribable[StreamView]:
-        start = await self._resumptions.of_stream(ResumeRequest(position=query.since) if asked is None else asked, into)
-        tapped = await self._taps.answers(into, query.id, start.told)
-        return self._subject(query, tapped.key, tapped.room, tapped.history, start)
+        resume = ResumeRequest(position=query.since) if resume is None else resume
+        start = await self._resume.resolve_stream(resume, into)
+        resolved = await self._resolver.resolve_answers(into, query.id, start.known_loss)
+        return self._subject(query, resolved.key, resolved.topic, resolved.history, start)
 
     def _subject(
-        self, query: ContinuousQuery, key: Key, room: LiveTopic[Key], history: TopicHistory, start: ResumePosition
+        self, query: ContinuousQuery, key: Key, topic: LiveTopic[Key], history: TopicHistory, start: ResumePosition
     ) -> Subscribable[Key]:
         return Subscribable(
             f"queries/{query.id}",
             key,
-            room,
+            topic,
             history,
             start.after,
             start.earliest,
             # Events come before what they matched, whoever published them.
             order=query.made if query.into is None else START,
-            window=self._windows.of(query.into),
-            ended=partial(self._matches.standing.is_ended, query.id),
+            linger=self._linger.get(query.into),
+            ended=partial(self._source.queries.is_ended, query.id),
         )
 
-    def _is_heard(self, query: ContinuousQuery) -> bool:
-        return query.into is not None and _answer_stream(query) in self._taps.strains.room
+    def _has_listeners(self, query: ContinuousQuery) -> bool:
+        return query.into is not None and answer_view(query) in self._resolver.filtered.topic
 
 
-def _answer_stream(query: ContinuousQuery) -> StreamView:
+def answer_view(query: ContinuousQuery) -> StreamView:
+    """Return the view of the stream that a query publishes into which has its answers alone."""
     return StreamView(query.into or "", query=query.id)
 
 
-# `GET /notifications`: be told of many subscriptions, queries and streams over one connection.
-
-KINDS = ("subscription", "query", "stream")
-
-
 class MultiplexEndpoint:
-    """Brings together what several others let clients listen to."""
+    """`GET /notifications`: many subscriptions, queries and streams over one connection."""
 
     def __init__(
         self,
         streams: StreamEndpoint,
-        deliveries: NotificationEndpoint,
-        outcomes: AnswerEndpoint,
-        reception: Acceptor,
-        ways: Transports,
+        notifications: NotificationEndpoint,
+        answers: AnswerEndpoint,
+        transports: Transports,
     ) -> None:
         self._streams = streams
-        self._outcomes = outcomes
-        self._deliveries = deliveries
-        self._reception = reception
-        self._ways = ways
+        self._answers = answers
+        self._notifications = notifications
+        self._transports = transports
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/notifications", self.gather, allow_head=False)]
 
     @serves(stream_operations.GATHER)
     async def gather(self, request: web.Request) -> web.StreamResponse:
-        """Messages of all that the request names, in one order; over a WebSocket a client may name others later."""
+        """Serve messages of all that the request names, in one order; over a WebSocket a client may name others
+        later."""
         named = [(kind, name) for kind in KINDS for name in dict.fromkeys(request.query.getall(kind, []))]
         if not named and not wants_websocket(request):
             raise BadRequest("name what to listen to: ?subscription=, ?query=, ?stream=, each as often as you like")
-        if len(named) > stream_operations.CONNECTION_SOURCES:
-            raise BadRequest(
-                f"{len(named)} are too many for one connection; name at most {stream_operations.CONNECTION_SOURCES}"
-            )
-        self._reception.check_space()
-        asked, mark = _parse_resume(resume_parameter(request))
+        most = stream_operations.CONNECTION_SOURCES
+        if len(named) > most:
+            raise BadRequest(f"{len(named)} are too many for one connection; name at most {most}")
+        self._transports.acceptor.check_space()
+        resume, token = _parse_resume(resume_parameter(request))
         find = partial(self.find, caller(request))
-        subjects = [await find(kind, name, asked) for kind, name in named]
-        if mark is None:
+        subjects = [await find(kind, name, resume) for kind, name in named]
+        if token is None:
             begin = min([each.after for each in subjects], default=None)
-            mark = ResumeToken(await self._reception.head() if begin is None else begin)
-        return await self._ways.many(request, subjects, mark, find)
+            token = ResumeToken(await self._transports.acceptor.head() if begin is None else begin)
+        return await self._transports.serve_many(request, subjects, token, find)
 
-    async def find(self, by: Principal, kind: str, name: str, asked: ResumeRequest | None) -> Subscribable[Any]:
-        """A subject by its kind and name. Raises NotFound, Forbidden or BadRequest."""
+    async def find(self, principal: Principal, kind: str, name: str, resume: ResumeRequest | None) -> Subscribable[Any]:
+        """Return a subscribable by its kind and name. Raises NotFound, Forbidden or BadRequest."""
         if kind == "stream":
-            by.require(Verb.CONSUME, check_stream_name(name))
-            return await self._streams.subject(check_stream_name(name), asked, by)
-        by.require(Verb.SUBSCRIBE)
+            principal.require(Verb.CONSUME, check_stream_name(name))
+            return await self._streams.subject(check_stream_name(name), resume, principal)
+        principal.require(Verb.SUBSCRIBE)
         if kind == "query":
-            return await self._outcomes.subject(name, asked, by)
-        return await self._deliveries.subject(name, asked, by)
+            return await self._answers.subject(name, resume, principal)
+        return await self._notifications.subject(name, resume, principal)
 
 
 def _parse_resume(text: str | None) -> tuple[ResumeRequest | None, ResumeToken | None]:
-    """After what to tell each of them, and the mark that stands for it in the order of all, where it is known."""
+    """Return the point from which each subscribable resumes, and the token for the order of all, if it is known."""
     if text is None:
         return None, None
     if ":" not in text and text != NOW:
-        mark = ResumeToken.parse(text)
-        return ResumeRequest(text, position=mark.cursor), mark
+        token = ResumeToken.parse(text)
+        return ResumeRequest(text, position=token.cursor), token
     return ResumeRequest.parsed(text), None
-
-
-# `GET /events`: what the log keeps, a page at a time, for programs that read it in stretches of positions.
-
-ARROW = "application/vnd.apache.arrow.stream"
 
 
 @dataclass(frozen=True)
 class EventRange:
-    """The events at positions p with `after < p <= upto`, of one stream or of all."""
+    """The events at positions p with `after < p <= end`, of one stream or of all."""
 
     after: int
-    upto: int
+    end: int
     stream: str | None
 
 
 class EventPageEndpoint:
-    """Reads the log for who asks, boundedly much at a time. What a page holds is fixed by its two ends, and by what
-    they see who ask."""
+    """`GET /events`: pages of the log, for programs that read it by ranges of positions. A page is determined by its
+    two ends, and by what the principal sees."""
 
-    def __init__(self, log: EdgeLog, policies: PolicyStore, workers: ThreadPool, size: int = PAGE_BYTES) -> None:
+    def __init__(
+        self,
+        log: EdgeLog,
+        policies: PolicyStore,
+        threads: ThreadPool,
+        size: int = PAGE_BYTES,
+        limit: int = PAGE_EVENTS,
+    ) -> None:
         self._log = log
         self._policies = policies
-        self._workers = workers
+        self._threads = threads
         self._size = size
+        self.limit = limit
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/events", self.page, allow_head=False)]
 
     @serves(stream_operations.READ)
     async def page(self, request: web.Request) -> web.Response:
-        """An Arrow stream of events in order. Its metadata tells up to where that is all of them (`reached`), and the
-        first position that is kept (`earliest`) if some that were asked for are gone."""
-        body = await self._workers.run(self._read, _parse_range(request), caller(request))
+        """Answer with an Arrow stream of events in order. Its metadata have the position up to which these are all
+        (`reached`), and the first position that is kept (`earliest`) if some in the range are lost."""
+        body = await self._threads.run(self._read, _parse_range(request), caller(request))
         return web.Response(body=body, content_type=ARROW)
 
-    def _read(self, wanted: EventRange, asking: Principal) -> bytes:
-        upto = min(wanted.upto, self._log.head())
-        if upto <= wanted.after:
+    def _read(self, wanted: EventRange, principal: Principal) -> bytes:
+        end = min(wanted.end, self._log.head())
+        if end <= wanted.after:
             return _write_arrow(self._log.read(START, START, 1), wanted.after, None)
-        reached = self._log.reach(wanted.after, upto, self._size)
-        entries = self._log.read(wanted.after, reached, PAGE_EVENTS)
-        if entries.num_rows == PAGE_EVENTS:
+        reached = self._log.reach(wanted.after, end, self._size)
+        entries = self._log.read(wanted.after, reached, self.limit)
+        if entries.num_rows == self.limit:
             reached = entries["position"][-1].as_py()
         if wanted.stream is not None:
             entries = entries.filter(pc.equal(entries["stream"], wanted.stream))
-        sight = visibility_of(asking, Verb.CONSUME, self._policies.current().policy)
-        entries = entries if sight is None else redact_entries(sight, entries)
+        visibility = visibility_of(principal, Verb.CONSUME, self._policies.current().policy)
+        entries = entries if visibility is None else redact_entries(visibility, entries)
         return _write_arrow(entries, reached, find_gap(self._log, None, wanted.after, wanted.stream))
 
 
 def _parse_range(request: web.Request) -> EventRange:
-    asked = request.query
-    after = parse_position(asked["after"]) if "after" in asked else START
-    upto = parse_position(asked["upto"]) if "upto" in asked else END
-    return EventRange(after, upto, check_stream_name(asked["stream"]) if "stream" in asked else None)
+    query = request.query
+    after = parse_position(query["after"]) if "after" in query else START
+    end = parse_position(query["upto"]) if "upto" in query else END
+    return EventRange(after, end, check_stream_name(query["stream"]) if "stream" in query else None)
 
 
 def _write_arrow(entries: pa.Table, reached: int, gap: Gap | None) -> bytes:
-    told = {"reached": format_position(reached)} | ({} if gap is None else {"earliest": format_position(gap.earliest)})
-    table = entries.select(MATCHED_COLUMNS).replace_schema_metadata(told)
+    metadata = {"reached": format_position(reached)}
+    metadata |= {} if gap is None else {"earliest": format_position(gap.earliest)}
+    table = entries.select(MATCHED_COLUMNS).replace_schema_metadata(metadata)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)

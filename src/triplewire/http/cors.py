@@ -1,8 +1,8 @@
 """Cross-origin requests: the origins whose pages may use an edge that they were not loaded from.
 
 A browser asks before it lets a page read an answer of another origin (CORS). It does not ask before it opens a
-WebSocket, so the edge must refuse that by itself: otherwise any page could listen to an edge that only the browser of
-its visitor can reach.
+WebSocket, so the edge must refuse that itself: otherwise any page could listen to an edge that only the browser of its
+visitor can reach.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ ANY_ORIGIN = "*"
 _METHODS = "GET, HEAD, POST, PUT, DELETE"
 _EXPOSED = "Link, Location, Position, Retry-After"
 _PREFLIGHT_SECONDS = "3600"
-"""Seconds for which a browser need not ask again."""
+"""Seconds for which a browser caches the answer."""
 
 
 @dataclass(frozen=True)
 class Origins:
-    """Those that are allowed, as browsers write them (`https://example.org:8443`), or `*` for all."""
+    """Allowed origins, as browsers write them (`https://example.org:8443`), or `*` for all."""
 
     allowed: Collection[str] = ()
 
@@ -33,18 +33,20 @@ class Origins:
         return ANY_ORIGIN in self.allowed or origin in self.allowed
 
     def check(self, request: web.Request) -> None:
-        """Raises HTTPForbidden for what a page of another origin may not open. Programs send no origin."""
+        """Raises HTTPForbidden for a WebSocket of a page of another origin. Programs send no origin."""
         origin = request.headers.get(hdrs.ORIGIN)
         if origin is None or urlsplit(origin).netloc == request.host or self.allows(origin):
             return
-        raise web.HTTPForbidden(text=f"pages of {origin} may not talk to this edge; the setting `origins` says who may")
+        raise web.HTTPForbidden(
+            text=f"pages of {origin} may not use this edge; the setting `origins` lists those that may"
+        )
 
-    async def mark(self, request: web.Request, response: web.StreamResponse) -> None:
-        """Tell a browser that the page may read the answer; called before the head of any answer is sent."""
+    async def add_headers(self, request: web.Request, response: web.StreamResponse) -> None:
+        """Let a browser show the response to the page; called before the head of any response is sent."""
         response.headers.update(self.headers(request))
 
     def headers(self, request: web.Request) -> dict[str, str]:
-        """What an answer says of origins; nothing where none are allowed."""
+        """Return the CORS headers of a response; none where no origins are allowed."""
         origin = request.headers.get(hdrs.ORIGIN)
         if not self.allowed:
             return {}
@@ -57,8 +59,8 @@ class Origins:
         }
 
     def middleware(self) -> Middleware:
-        """Answers the question that a browser asks before a request that is more than a form could send, and refuses
-        WebSockets, about which it does not ask."""
+        """Return a middleware that answers preflight requests, and refuses WebSockets of other origins, which have
+        none."""
 
         @web.middleware
         async def preflight(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -68,11 +70,11 @@ class Origins:
             origin = request.headers.get(hdrs.ORIGIN)
             if request.method != hdrs.METH_OPTIONS or asked is None or origin is None or not self.allows(origin):
                 return await handler(request)
-            told = {
+            headers = {
                 hdrs.ACCESS_CONTROL_ALLOW_METHODS: _METHODS,
                 hdrs.ACCESS_CONTROL_ALLOW_HEADERS: request.headers.get(hdrs.ACCESS_CONTROL_REQUEST_HEADERS, ""),
                 hdrs.ACCESS_CONTROL_MAX_AGE: _PREFLIGHT_SECONDS,
             }
-            return web.Response(status=204, headers=told)
+            return web.Response(status=204, headers=headers)
 
         return preflight

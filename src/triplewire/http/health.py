@@ -1,19 +1,19 @@
-"""Health, metrics and traces of an edge: `/health`, `/metrics`, the flow out of each stream, and spans for requests,
+"""Health, metrics and traces of an edge: `/health`, `/metrics`, the traffic of each stream, and spans for requests,
 commits and deliveries.
 
-`/health` answers 200 while what is published gets matched, be it late, and 503 otherwise; publishing works in both
-cases. Spans exist only where a collector is configured. A request's span is the parent of its events, unless an event
-carries a `traceparent` of its own.
+`/health` answers 200 while events are matched, be it late, and 503 otherwise; publishing works in both cases. Spans
+exist only where a collector is configured. A request's span is the parent of its events, unless an event carries a
+`traceparent` of its own.
 """
 
 from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import pstdev
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol
 
 import orjson
 from aiohttp import web
@@ -21,6 +21,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from triplewire.config.metrics import (
     CONTENT_TYPE,
+    NOTIFICATIONS,
     Metrics,
     StreamTraffic,
     merge_expositions,
@@ -35,6 +36,7 @@ from triplewire.http.delivery.topics import LiveTopic
 from triplewire.http.openapi import operation_of, resource_operations, serves
 from triplewire.http.peers.status import EdgeStatusReporter
 from triplewire.http.ports import CommitQueue, EdgeLog, ThreadPool
+from triplewire.http.stream_filters.parameters import StreamView
 from triplewire.model import Event, LimitReached, format_position
 from triplewire.model.clock import Clock
 from triplewire.security import Verb
@@ -42,23 +44,23 @@ from triplewire.storage.log.ports import Publication
 from triplewire.storage.outbox import Outbox, OutboxLane
 
 TRACED_EVENTS: Final = 128
-"""Events of one batch, or of one pass of a feed, of which spans are told: a collector is told of examples. A batch of
-20,000 traced events would be 20,000 spans at once, of which the queue of the exporter holds 2,048."""
+"""Events of one batch, or of one pass of a live source, that get spans: a collector needs examples. A batch of 20,000
+traced events would be 20,000 spans at once, of which the queue of the exporter holds 2,048."""
 
 LAGGING_SECONDS: Final = 5.0
-"""An unmatched event that is older than this makes health say `lagging`."""
+"""Age of an unmatched event from which on the status is `lagging`."""
 
-REMEMBERED_STREAMS: Final = 1_000
-"""Streams that nobody listens to any more of which an edge remembers what flowed out: some 300 bytes each."""
+CLOSED_STREAMS: Final = 1_000
+"""Streams without clients whose traffic an edge remembers: some 300 bytes each."""
 
 METRICS_STREAMS: Final = 50
-"""Streams that metrics tell apart, those with the most clients; the others are told together. Each is seven samples."""
+"""Streams that metrics tell apart, those with the most clients; the others are summed. Each is seven samples."""
 
 
 @dataclass(frozen=True)
 class LaneLag:
-    """How far a lane is: up to where it has matched, how many positions wait, and the age of the oldest event of them,
-    in seconds."""
+    """Position up to which a lane has matched, how many positions wait, and the age of the oldest event among them in
+    seconds."""
 
     matched: int
     lag: int
@@ -67,7 +69,7 @@ class LaneLag:
 
 @dataclass(frozen=True)
 class HealthReport:
-    """What was read at one moment. `age` is that of the oldest event not yet matched, in seconds."""
+    """A reading. `age` is that of the oldest event not yet matched, in seconds."""
 
     head: int
     matched: int
@@ -78,11 +80,11 @@ class HealthReport:
     limits: Mapping[str, int] = field(default_factory=dict)
     """How often subscriptions reached each limit."""
     lanes: Mapping[str, LaneLag] = field(default_factory=dict)
-    """Those beside the main one."""
+    """Lanes beside the main one."""
     lake: Mapping[str, Any] = field(default_factory=dict)
-    """What the housekeeper last told."""
+    """Figures of lake maintenance."""
     queries: Mapping[str, float] = field(default_factory=dict)
-    """What was last told of continuous queries."""
+    """Figures of continuous queries."""
 
     @property
     def lag(self) -> int:
@@ -99,7 +101,7 @@ class HealthReport:
 
 @dataclass(frozen=True)
 class HealthSources:
-    """Where health is read from. `stored` gives the position up to which the lake holds everything."""
+    """The stores that health is read from. `stored` returns the position up to which the lake has everything."""
 
     log: EdgeLog
     outbox: Outbox
@@ -112,20 +114,29 @@ class HealthSources:
         age = self._age(matched, head)
         stored = self.stored() if self.stored else None
         beat = self.heartbeat()
-        ongoing = beat.detail.get("ongoing", {})
-        lanes = {"slow": self._behind(slow, head)} if slow else {}
-        lanes |= {"ongoing": self._behind(self.outbox.head(OutboxLane.CONTINUOUS), head)} if ongoing else {}
-        lake = beat.detail.get("lake", {})
-        reached = {of.value: int(beat.detail.get("limits", {}).get(of, 0)) for of in LimitReached}
-        pipeline, told = self._pipeline(beat), _summarize_queries(ongoing)
-        return HealthReport(head, matched, stored, age is not None, age or 0.0, pipeline, reached, lanes, lake, told)
+        continuous = beat.detail.get("ongoing", {})
+        lanes = {"slow": self._lag(slow, head)} if slow else {}
+        lanes |= {"ongoing": self._lag(self.outbox.head(OutboxLane.CONTINUOUS), head)} if continuous else {}
+        limits = {each.value: int(beat.detail.get("limits", {}).get(each, 0)) for each in LimitReached}
+        return HealthReport(
+            head,
+            matched,
+            stored,
+            age is not None,
+            age or 0.0,
+            self._pipeline(beat),
+            limits,
+            lanes,
+            lake=beat.detail.get("lake", {}),
+            queries=_summarize_queries(continuous),
+        )
 
-    def _behind(self, matched: int, head: int) -> LaneLag:
+    def _lag(self, matched: int, head: int) -> LaneLag:
         age = self._age(matched, head)
         return LaneLag(matched, 0 if age is None else head - matched, age or 0.0)
 
     def _age(self, matched: int, head: int) -> float | None:
-        """Of the oldest event not yet matched; None if there is none."""
+        """Return the age of the oldest event not yet matched; None if there is none."""
         oldest = self.log.read(matched, head, 1)
         if not oldest.num_rows:
             return None
@@ -138,34 +149,33 @@ class HealthSources:
 
 
 class HealthEndpoint:
-    """Answers those who ask how it goes."""
+    """`GET /health` and `GET /metrics`."""
 
     def __init__(
         self,
         sources: HealthSources,
-        workers: ThreadPool,
+        threads: ThreadPool,
         metrics: Metrics,
         listeners: Callable[[], dict[str, int]],
-        who: Callable[[], dict[str, Any]],
-        standings: EdgeStatusReporter,
+        describe: Callable[[], dict[str, Any]],
+        status: EdgeStatusReporter,
     ) -> None:
         self._sources = sources
-        self._workers = workers
+        self._threads = threads
         self._metrics = metrics
         self._listeners = listeners
-        self._who = who
-        self._standings = standings
+        self._describe = describe
+        self._status = status
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/health", self.health), web.get("/metrics", self.metrics)]
 
     @serves(resource_operations.HEALTH)
     async def health(self, request: web.Request) -> web.Response:
-        """200 while what is published gets matched, be it late; 503 otherwise. Publishing works in both cases. How much
-        there is, and who listens, is not for everyone."""
-        reading = await self._workers.run(self._sources.read)
+        """Answer 200 while events are matched, be it late; 503 otherwise. Figures are for administrators only."""
+        reading = await self._threads.run(self._sources.read)
         status = 200 if reading.status in ("ok", "lagging") else 503
-        document = {**self._who(), **_document(reading)}
+        document = {**self._describe(), **_document(reading)}
         if caller(request).may(Verb.ADMIN):
             document |= _admin_fields(reading, self._listeners())
         body = orjson.dumps(document)
@@ -173,38 +183,37 @@ class HealthEndpoint:
 
     @serves(resource_operations.METRICS)
     async def metrics(self, request: web.Request) -> web.Response:
-        reading = await self._workers.run(self._sources.read)
+        reading = await self._threads.run(self._sources.read)
         self._metrics.head.set(reading.head)
         self._metrics.matched.set(reading.matched)
         self._metrics.lag.set(reading.lag)
         self._metrics.lag_seconds.set(reading.age)
-        for name, behind in reading.lanes.items():
-            self._metrics.lane_lag.labels(name).set(behind.lag)
-            self._metrics.lane_lag_seconds.labels(name).set(behind.age)
-        for of, count in reading.limits.items():
-            self._metrics.limits.labels(of).set(count)
-        for of, gauge in self._metrics.lake.items():
-            gauge.set(reading.lake.get(of, 0))
-        for of, gauge in self._metrics.queries.items():
-            gauge.set(reading.queries.get(of, 0))
+        for name, lane in reading.lanes.items():
+            self._metrics.lane_lag.labels(name).set(lane.lag)
+            self._metrics.lane_lag_seconds.labels(name).set(lane.age)
+        for name, count in reading.limits.items():
+            self._metrics.limits.labels(name).set(count)
+        for name, gauge in self._metrics.lake.items():
+            gauge.set(reading.lake.get(name, 0))
+        for name, gauge in self._metrics.queries.items():
+            gauge.set(reading.queries.get(name, 0))
         return web.Response(body=await self._exposition(), headers={"Content-Type": CONTENT_TYPE})
 
     async def _exposition(self) -> bytes:
-        """Of all edges over the directory, whichever was asked; of an edge that is alone in memory, its own."""
-        name = self._standings.own().name
+        """Return the metrics of all edges over the directory, whichever is asked; of an edge in memory, its own."""
+        name = self._status.own().name
         own = self._metrics.exposition()
-        if self._standings.place.folder is None:
+        if self._status.location.folder is None:
             return own
-        others = await self._workers.run(self._standings.others)
+        others = await self._threads.run(self._status.others)
         return merge_expositions(name, own.decode(), {each.name: each.metrics for each in others})
 
 
-def _summarize_queries(told: Mapping[str, Any]) -> dict[str, float]:
-    """What the pipeline tells of continuous queries: how much there is, and how evenly the work for them is spread over
-    buckets."""
-    loads = told.get("loads") or [0]
+def _summarize_queries(reported: Mapping[str, Any]) -> dict[str, float]:
+    """Summarize what the pipeline reports of continuous queries, with how evenly their work is spread over buckets."""
+    loads = reported.get("loads") or [0]
     mean = sum(loads) / len(loads)
-    figures = {name: told[name] for name in ("queries", "state_rows", "state_bytes", "late") if name in told}
+    figures = {name: reported[name] for name in ("queries", "state_rows", "state_bytes", "late") if name in reported}
     spread = {"skew": round(pstdev(loads) / mean, 3), "busy": sum(map(bool, loads)) / len(loads)} if mean else {}
     return {**figures, **spread}
 
@@ -233,23 +242,19 @@ def _admin_fields(reading: HealthReport, listeners: dict[str, int]) -> dict[str,
     }
 
 
-# Gauges: what flows out of the rooms of an edge, read off their channels now and then.
-
-Key = TypeVar("Key", bound=Hashable)
-
 _PAUSE_FACTOR = 100.0
-"""How much longer than a reading took the next one is not before: it then takes a hundredth of the time at most."""
+"""Pause between two readings as a multiple of the time that one takes: they then take a hundredth of all time."""
 
 
 class MeasuredListener(Protocol):
-    """What is read off a listener."""
+    """The part of a listener that is measured."""
 
     @property
-    def wire(self) -> ClientConnection: ...
+    def connection(self) -> ClientConnection: ...
 
 
 class MeasuredChannel(Protocol):
-    """What is read off a channel. Its numbers grow for as long as it is there."""
+    """The part of a channel that is measured. Its numbers only grow."""
 
     messages: int
     plain_bytes: int
@@ -262,53 +267,69 @@ class MeasuredChannel(Protocol):
     def __iter__(self) -> Iterator[Any]: ...
 
 
+class ClosedTraffic:
+    """Traffic of channels that were closed, by stream, for the latest streams."""
+
+    def __init__(self, limit: int = CLOSED_STREAMS) -> None:
+        self._limit = limit
+        self._traffic: OrderedDict[str, StreamTraffic] = OrderedDict()
+
+    def __iter__(self) -> Iterator[StreamTraffic]:
+        return iter(self._traffic.values())
+
+    def add(self, stream: str, channel: MeasuredChannel) -> None:
+        before = self._traffic.pop(stream, StreamTraffic(stream))
+        self._traffic[stream] = replace(before + measure_channel(stream, channel), clients=0, waiting=0, window=0.0)
+        while len(self._traffic) > self._limit:
+            self._traffic.popitem(last=False)
+
+    def add_stream(self, view: StreamView, channel: MeasuredChannel) -> None:
+        self.add(view.stream, channel)
+
+    def add_notifications(self, made: int, channel: MeasuredChannel) -> None:
+        self.add(NOTIFICATIONS, channel)
+
+
 class FlowGauges:
-    """Adds up what the channels of each stream have counted, those that are gone included."""
+    """Sums the traffic of the channels of each stream, closed ones included."""
 
     def __init__(
-        self, clock: Callable[[], float] = time.monotonic, worked: Callable[[], float] = time.thread_time
+        self,
+        topics: Sequence[LiveTopic[Any]],
+        closed: ClosedTraffic,
+        clock: Callable[[], float] = time.monotonic,
+        worked: Callable[[], float] = time.thread_time,
     ) -> None:
+        self._topics = topics
+        self._closed = closed
         self._clock = clock
         self._worked = worked
-        self._rooms: list[tuple[LiveTopic[Any], Callable[[Any], str]]] = []
-        self._gone: OrderedDict[str, StreamTraffic] = OrderedDict()
         self._flows: list[StreamTraffic] = []
         self._not_before = 0.0
 
-    def watch(self, room: LiveTopic[Key], name: Callable[[Key], str]) -> None:
-        """Count what flows out of a room from now on. `name` tells of which stream a key is."""
-        self._rooms.append((room, name))
-        room.closed = lambda key, channel: self._retire(measure_channel(name(key), channel))
-
     def flows(self) -> list[StreamTraffic]:
-        """By stream, of those that are listened to or were of late. To be asked on the loop."""
+        """Return the traffic by stream, of those with clients now or of late. Must be called on the event loop."""
         if self._clock() >= self._not_before:
             began = self._worked()
-            self._flows = sum_by_stream((*self._live(), *self._gone.values()))
+            self._flows = sum_by_stream((*self._live(), *self._closed))
             self._not_before = self._clock() + _PAUSE_FACTOR * (self._worked() - began)
         return self._flows
 
-    def told(self) -> list[StreamTraffic]:
-        """The busiest of them, as they were read last. To be asked in any thread."""
+    def busiest(self) -> list[StreamTraffic]:
+        """Return the busiest streams as of the last reading. May be called in any thread."""
         return select_busiest(self._flows, METRICS_STREAMS)
 
     def _live(self) -> Iterator[StreamTraffic]:
-        for room, name in self._rooms:
-            for key in room:
-                for channel in room.channels(key):
-                    yield measure_channel(name(key), channel, channel)
-
-    def _retire(self, flow: StreamTraffic) -> None:
-        """Keep what a channel that is closed has counted, for as many streams as are remembered."""
-        before = self._gone.pop(flow.stream, StreamTraffic(flow.stream))
-        self._gone[flow.stream] = replace(before + flow, clients=0, waiting=0, window=0.0)
-        while len(self._gone) > REMEMBERED_STREAMS:
-            self._gone.popitem(last=False)
+        for topic in self._topics:
+            for key in topic:
+                stream = key.stream if isinstance(key, StreamView) else NOTIFICATIONS
+                for channel in topic.channels(key):
+                    yield measure_channel(stream, channel, channel)
 
 
 def measure_channel(stream: str, channel: MeasuredChannel, listeners: Iterable[MeasuredListener] = ()) -> StreamTraffic:
-    """What a channel has counted, and what waits for the slowest of the listeners."""
-    waiting = max((listener.wire.waiting() for listener in listeners), default=0)
+    """Return the traffic of a channel, and the bytes that wait for the slowest of the listeners."""
+    waiting = max((listener.connection.pending() for listener in listeners), default=0)
     return StreamTraffic(
         stream,
         len(channel),
@@ -321,19 +342,12 @@ def measure_channel(stream: str, channel: MeasuredChannel, listeners: Iterable[M
     )
 
 
-# Tracings: spans for what an edge does, where there is a collector to tell. Elsewhere nothing of this is there.
-#
-# ```
-# request ─▶ span ─▶ events get its `traceparent`, unless they have one ─▶ "log commit" ─▶ … ─▶ "deliver"
-# ```
-
-
 @dataclass(frozen=True)
 class TracedCommits:
-    """Commits of which the traces of their events tell."""
+    """A commit queue that records a span of each commit in the traces of its events."""
 
     commits: CommitQueue
-    traces: Tracer
+    tracer: Tracer
 
     async def append(self, publication: Publication) -> Sequence[int]:
         (positions,) = await self.append_each([publication])
@@ -344,7 +358,7 @@ class TracedCommits:
         marked = publications if parent is None else [_with_parent(each, parent) for each in publications]
         positions = await self.commits.append_each(marked)
         events = [event for each in marked for event in each.events]
-        self.traces.tell("log commit", _parents(events), began, {"triplewire.events": len(events)})
+        self.tracer.tell("log commit", _parents(events), began, {"triplewire.events": len(events)})
         return positions
 
 
@@ -353,7 +367,7 @@ def _with_parent(publication: Publication, parent: TraceParent) -> Publication:
 
 
 def _event_with_parent(event: Event, parent: TraceParent) -> Event:
-    """What a publisher says of one event goes before what it says of the request."""
+    """Add the span of the request as parent, unless the event has one of its own."""
     if HEADER in event.headers.extensions:
         return event
     extensions = {**event.headers.extensions, HEADER: str(parent)}
@@ -361,19 +375,19 @@ def _event_with_parent(event: Event, parent: TraceParent) -> Event:
 
 
 def _parents(events: Sequence[Event]) -> list[TraceParent]:
-    told = (TraceParent.parsed(event.headers.extensions.get(HEADER)) for event in events[:TRACED_EVENTS])
-    return [each for each in dict.fromkeys(told) if each is not None and each.sampled]
+    parents = (TraceParent.parsed(event.headers.extensions.get(HEADER)) for event in events[:TRACED_EVENTS])
+    return [each for each in dict.fromkeys(parents) if each is not None and each.sampled]
 
 
-def tracing_middleware(traces: Tracer) -> Middleware:
-    """A span for each request, but for those whose answer has no end."""
+def tracing_middleware(tracer: Tracer) -> Middleware:
+    """Return a middleware that makes a span for each request without an endless response."""
 
     @web.middleware
     async def trace(request: web.Request, handler: Handler) -> web.StreamResponse:
         operation = operation_of(request.match_info.handler)
         if operation is None or operation.tells:
             return await handler(request)
-        span = traces.begin(operation.id, request.headers.get(HEADER), _attributes(request))
+        span = tracer.begin(operation.id, request.headers.get(HEADER), _attributes(request))
         if span is None:
             return await handler(request)
         with span:
@@ -383,21 +397,22 @@ def tracing_middleware(traces: Tracer) -> Middleware:
 
 
 def _attributes(request: web.Request) -> dict[str, str]:
-    """The pattern of the address, not the address: what stands in it may be nobody's business."""
+    """Return the attributes of a span: the pattern of the address, since the address itself may be confidential."""
     resource = request.match_info.route.resource
-    told = {"http.request.method": request.method, "http.route": "" if resource is None else resource.canonical}
+    route = "" if resource is None else resource.canonical
+    attributes = {"http.request.method": request.method, "http.route": route}
     stream = request.match_info.get("stream")
-    return told if stream is None else {**told, "triplewire.stream": stream[:128]}
+    return attributes if stream is None else {**attributes, "triplewire.stream": stream[:128]}
 
 
 @dataclass(frozen=True)
 class DeliverySpans:
-    """Tells what feeds hand out."""
+    """Records spans of deliveries."""
 
-    traces: Tracer
+    tracer: Tracer
 
-    def told(self, extensions: Sequence[str | None], began: int, messages: int) -> None:
-        """Events with these headers were handed to listeners, as so many messages."""
-        found = parse_parents(extensions, TRACED_EVENTS)
-        if found and messages:
-            self.traces.tell("deliver", found, began, {"triplewire.messages": messages})
+    def record(self, extensions: Sequence[str | None], began: int, messages: int) -> None:
+        """Record that events with these extension headers were given to clients, as so many messages."""
+        parents = parse_parents(extensions, TRACED_EVENTS)
+        if parents and messages:
+            self.tracer.tell("deliver", parents, began, {"triplewire.messages": messages})

@@ -2,13 +2,12 @@
 
 Several sockets may listen on one address (SO_REUSEPORT); the kernel spreads connections over them, and
 `steer_connections` limits that to the first few. Certificate files may be replaced at any time: a connection gets the
-certificate that holds when it is made, open ones stay as they are. New files are loaded apart before anything changes,
-so that half a renewal, or a key that does not fit, costs no connection.
+current certificate, open ones stay as they are. New files are loaded apart before anything changes, so that half a
+renewal, or a key that does not match, costs no connection.
 """
 
 from __future__ import annotations
 
-import asyncio
 import ctypes
 import logging
 import os
@@ -23,7 +22,7 @@ from typing import Any
 from triplewire.model.errors import BadRequest
 
 BACKLOG = 1024
-"""Connections that the system accepts before a process does; more are asked to come again."""
+"""Connections that the system queues before a process accepts them; more are refused."""
 
 _ATTACH_REUSEPORT_CBPF = 51
 _DETACH_REUSEPORT_BPF = 68
@@ -33,9 +32,9 @@ _MODULO = 0x94
 
 
 def open_listeners(host: str, port: int) -> list[socket.socket]:
-    """One for each address that the host has. Others may listen there as well, if they were opened like this.
+    """Open a listening socket for each address of the host. Other processes may open the same ones (SO_REUSEPORT).
 
-    Raises OSError where one cannot be opened; the others are closed then.
+    Raises OSError if one cannot be opened; the others are closed then.
     """
     opened: list[socket.socket] = []
     try:
@@ -48,7 +47,7 @@ def open_listeners(host: str, port: int) -> list[socket.socket]:
 
 
 def adopt_sockets(descriptors: Sequence[int]) -> list[socket.socket]:
-    """Those that another process opened and left to this one. Processes that this one starts do not get them."""
+    """Take sockets over that another process opened for this one. They are not inherited by child processes."""
     for each in descriptors:
         os.set_inheritable(each, False)
     return [socket.socket(fileno=each) for each in descriptors]
@@ -60,7 +59,7 @@ def close_sockets(sockets: Iterable[socket.socket]) -> None:
 
 
 def has_queued(sockets: Sequence[socket.socket]) -> bool:
-    """Whether connections wait to be accepted. Where the last process closes such a socket, they are reset."""
+    """Return whether connections wait to be accepted. They are reset when the last process closes the socket."""
     poll = select.poll()
     for each in sockets:
         poll.register(each, select.POLLIN)
@@ -68,8 +67,8 @@ def has_queued(sockets: Sequence[socket.socket]) -> bool:
 
 
 def steer_connections(sockets: Iterable[socket.socket], among: int) -> bool:
-    """Lead new connections to the first `among` sockets of each address, in the order in which they were opened; with 0
-    to all of them again. False where the system cannot do that."""
+    """Let the kernel give new connections to the first `among` sockets of each address, in the order in which they were
+    opened; with 0 to all of them. Return False where the system cannot do that."""
     try:
         for each in sockets:
             _attach(each, among) if among else each.setsockopt(socket.SOL_SOCKET, _DETACH_REUSEPORT_BPF, 0)
@@ -79,89 +78,78 @@ def steer_connections(sockets: Iterable[socket.socket], among: int) -> bool:
 
 
 def _addresses(host: str, port: int) -> list[tuple[int, Any]]:
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    return list(dict.fromkeys((int(family), address) for family, _, _, _, address in found))
+    addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    return list(dict.fromkeys((int(family), address) for family, _, _, _, address in addresses))
 
 
-def _listen(family: int, address: Any) -> socket.socket:  # noqa: ANN401 - as the family has them
-    made = socket.socket(family, socket.SOCK_STREAM)
+def _listen(family: int, address: Any) -> socket.socket:  # noqa: ANN401 - its type depends on the family
+    listener = socket.socket(family, socket.SOCK_STREAM)
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if family == socket.AF_INET6:
-            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        made.bind(address)
-        made.listen(BACKLOG)
-        made.setblocking(False)
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind(address)
+        listener.listen(BACKLOG)
+        listener.setblocking(False)
     except OSError:
-        made.close()
+        listener.close()
         raise
-    return made
+    return listener
 
 
 def _attach(listener: socket.socket, among: int) -> None:
-    """A program of three steps that the system runs for each new connection: a random number, modulo, return."""
+    """Attach a BPF program that picks the socket of each new connection: a random number modulo `among`."""
     steps = (_LOAD_RANDOM, (_MODULO, 0, 0, among), _RETURN)
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
     program = struct.pack("HP", len(steps), ctypes.addressof(code))
     listener.setsockopt(socket.SOL_SOCKET, _ATTACH_REUSEPORT_CBPF, program)
 
 
-# Certificates: TLS from two files, which may be replaced at any time.
-#
-# A connection gets the certificate that holds when it is made; those that are open stay as they are. New files are
-# tried apart before anything changes, so that half a renewal, or a key that does not fit, costs nobody a connection.
-
 FileSignature = tuple[tuple[int, int, int], ...]
-"""By which a change of the files is noticed: when each was written, how long it is, and which file it is."""
+"""Modification time, size and inode of each file, by which a change is noticed."""
 
 logger = logging.getLogger(__name__)
 
 
 class Certificates:
-    """One certificate with its chain, and its key, both as PEM. `context` is for a server, and stays the same."""
+    """A certificate with its chain, and its key, both as PEM files. `context` is for a server, and stays the same."""
 
     def __init__(self, certificate: Path, key: Path) -> None:
-        """Raises BadRequest where the files are not there or do not fit."""
+        """Raises BadRequest if the files are missing or do not match."""
         self._files = (certificate, key)
         self._seen = self._signature()
         try:
-            self._current = self._loaded()
+            self._current = self._load()
         except (OSError, ssl.SSLError) as error:
             raise BadRequest(f"TLS cannot be offered with {certificate} and {key}: {_reason(error)}") from None
-        self.context = self._loaded()
+        self.context = self._load()
         self.context.sni_callback = self._choose
 
-    def look(self) -> bool:
-        """Take other files if there are any; whether it did. What cannot be used is told once, and passed over."""
+    def reload(self) -> bool:
+        """Load the files if they were replaced; return whether it did. Files that cannot be used are logged once."""
         seen = self._signature()
         if seen == self._seen:
             return False
         self._seen = seen
         try:
-            self._current = self._loaded()
+            self._current = self._load()
         except (OSError, ssl.SSLError) as error:
-            logger.error("the certificate stays as it was: %s: %s", self._files[0], _reason(error))
+            logger.error("the certificate is not renewed: %s: %s", self._files[0], _reason(error))
             return False
-        logger.info("new connections get the certificate that %s now has", self._files[0])
+        logger.info("the certificate was renewed from %s", self._files[0])
         return True
 
-    async def keep(self, seconds: float) -> None:
-        """Look again and again, until cancelled."""
-        while True:
-            await asyncio.sleep(seconds)
-            await asyncio.to_thread(self.look)
-
     def _choose(self, made: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
-        """Called in each handshake, whether or not the client says a name."""
+        """Choose the certificate of a connection; called in each handshake, with or without a server name."""
         made.context = self._current
 
-    def _loaded(self) -> ssl.SSLContext:
+    def _load(self) -> ssl.SSLContext:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
         certificate, key = self._files
-        # A key with a passphrase would have the process wait for somebody at a terminal.
+        # Otherwise a key with a passphrase would make the process ask for it on a terminal.
         context.load_cert_chain(certificate, key, password=lambda: b"")
         return context
 
@@ -171,10 +159,10 @@ class Certificates:
 
 def _file_signature(path: Path) -> tuple[int, int, int]:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return 0, 0, 0
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _reason(error: OSError) -> str:

@@ -14,49 +14,30 @@ from aiohttp.typedefs import Handler, Middleware
 from triplewire.config.metrics import Metrics
 from triplewire.model import errors
 
-_STATUS: tuple[tuple[type[Exception], int], ...] = (
-    (errors.UnknownMediaType, 415),
-    (errors.NotAcceptable, 406),
-    (errors.BodyTooLarge, 413),
-    (errors.Unsupported, 422),
-    (errors.InvalidField, 422),
-    (errors.ShapeViolation, 422),
-    (errors.InputError, 400),
-    (errors.Unauthenticated, 401),
-    (errors.Forbidden, 403),
-    (errors.Gone, 410),
-    (errors.NotFound, 404),
-    (errors.Conflict, 409),
-    (errors.TooManyRequests, 429),
-    (errors.StorageFull, 507),
-    (errors.AnswerTooLarge, 413),
-    (errors.QueryLimit, 503),
-    (errors.Unavailable, 503),
-)
-"""The first class that fits decides."""
-
-_TITLES = {
-    "MalformedRdf": "Malformed RDF",
-    "UnknownMediaType": "Unsupported media type",
-    "NotAcceptable": "Not acceptable",
-    "BodyTooLarge": "Payload too large",
-    "SparqlSyntax": "SPARQL syntax error",
-    "Unsupported": "Unsupported SPARQL",
-    "ShapeViolation": "Shape violation",
-    "InvalidField": "Invalid field",
-    "BadRequest": "Bad request",
-    "Unauthenticated": "Unauthorized",
-    "Forbidden": "Forbidden",
-    "NotFound": "Not found",
-    "Gone": "Gone",
-    "Conflict": "Conflict",
-    "DuplicateId": "Duplicate event id",
-    "TooManyRequests": "Too many requests",
-    "StorageFull": "Insufficient storage",
-    "QueryLimit": "Query limit exceeded",
-    "AnswerTooLarge": "Answer too large",
-    "Unavailable": "Service unavailable",
+_PROBLEMS: dict[type[Exception], tuple[int, str]] = {
+    errors.MalformedRdf: (400, "Malformed RDF"),
+    errors.UnknownMediaType: (415, "Unsupported media type"),
+    errors.NotAcceptable: (406, "Not acceptable"),
+    errors.BodyTooLarge: (413, "Payload too large"),
+    errors.SparqlSyntax: (400, "SPARQL syntax error"),
+    errors.Unsupported: (422, "Unsupported SPARQL"),
+    errors.ShapeViolation: (422, "Shape violation"),
+    errors.InvalidField: (422, "Invalid field"),
+    errors.BadRequest: (400, "Bad request"),
+    errors.InputError: (400, "Bad request"),
+    errors.Unauthenticated: (401, "Unauthorized"),
+    errors.Forbidden: (403, "Forbidden"),
+    errors.Gone: (410, "Gone"),
+    errors.NotFound: (404, "Not found"),
+    errors.DuplicateId: (409, "Duplicate event id"),
+    errors.Conflict: (409, "Conflict"),
+    errors.TooManyRequests: (429, "Too many requests"),
+    errors.StorageFull: (507, "Insufficient storage"),
+    errors.AnswerTooLarge: (413, "Answer too large"),
+    errors.QueryLimit: (503, "Query limit exceeded"),
+    errors.Unavailable: (503, "Service unavailable"),
 }
+"""Status and title of each error class; those of its nearest base class hold for another."""
 
 _EXTRAS = (
     "field",
@@ -74,23 +55,21 @@ _EXTRAS = (
 
 
 def problem_document(status: int, kind: str, title: str, detail: str, **extras: object) -> dict[str, Any]:
-    """A problem document. `kind` ends its type, an address that says which class of error it is."""
-    told = {"type": f"https://triplewire.dev/problems/{kind}", "title": title, "status": status, "detail": detail}
-    return {**told, **extras}
+    """Return a problem document. `kind` is the class of the error, the last segment of the document's type."""
+    type = f"https://triplewire.dev/problems/{kind}"
+    return {"type": type, "title": title, "status": status, "detail": detail, **extras}
 
 
 def describe_error(error: errors.TriplewireError) -> dict[str, Any]:
-    """What a client is told about an error: its class, its words, and where in the input it lies."""
-    status = next((status for known, status in _STATUS if isinstance(error, known)), 500)
-    kind = type(error).__name__
+    """Return the problem document of an error, with the line and column of the input that it is about."""
+    known = (_PROBLEMS[each] for each in type(error).__mro__ if each in _PROBLEMS)
+    status, title = next(known, (500, "Internal server error"))
     extras = {name: getattr(error, name) for name in _EXTRAS if getattr(error, name, None)}
     place = getattr(error, "place", None)
     if place is not None:
         extras |= {"line": place.line, "column": place.column}
-    return problem_document(status, kind, _TITLES.get(kind, HTTPStatus(status).phrase), str(error), **extras)
+    return problem_document(status, type(error).__name__, title, str(error), **extras)
 
-
-# Problems: every error as a problem document (RFC 9457), by one middleware that knows the exception tree.
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 1
@@ -99,25 +78,29 @@ logger = logging.getLogger(__name__)
 
 
 def problem_response(status: int, kind: str, title: str, detail: str, **extras: object) -> web.Response:
-    """A problem as a response."""
     return to_response(problem_document(status, kind, title, detail, **extras))
 
 
-def to_response(told: dict[str, Any]) -> web.Response:
-    seconds = told.get("retry_after", RETRY_SECONDS if told["status"] == 503 else None)
+def internal_error_response(status: int = 500) -> web.Response:
+    """Return a response that reveals nothing about an unforeseen error."""
+    return problem_response(status, "Internal", "Internal server error", "the request was not carried out")
+
+
+def to_response(document: dict[str, Any]) -> web.Response:
+    status = document["status"]
+    seconds = document.get("retry_after", RETRY_SECONDS if status == 503 else None)
     headers = {} if seconds is None else {"Retry-After": str(ceil(seconds))}
-    return web.Response(status=told["status"], body=orjson.dumps(told), content_type=MEDIA_TYPE, headers=headers)
+    return web.Response(status=status, body=orjson.dumps(document), content_type=MEDIA_TYPE, headers=headers)
 
 
 def respond_to_error(error: errors.TriplewireError) -> web.Response:
-    """What a client is told about one of our own errors."""
     response = to_response(describe_error(error))
     response.headers.update(make_challenge(error))
     return response
 
 
 def make_challenge(error: errors.TriplewireError) -> dict[str, str]:
-    """The header that says what to show to be let in (RFC 6750), for an error that is about this."""
+    """Return the header WWW-Authenticate (RFC 6750), for an error about credentials."""
     if isinstance(error, errors.Unauthenticated):
         return {hdrs.WWW_AUTHENTICATE: 'Bearer error="invalid_token"' if error.given else "Bearer"}
     if isinstance(error, errors.Forbidden) and error.scope:
@@ -126,24 +109,24 @@ def make_challenge(error: errors.TriplewireError) -> dict[str, str]:
 
 
 def respond_to_http_error(error: web.HTTPException, request: web.Request) -> web.Response:
-    """What a client is told about an error that the web framework found: an unknown address, a wrong method."""
+    """Return the response to an error of the web framework: an unknown address, a wrong method."""
     phrase = HTTPStatus(error.status).phrase
     kind = phrase.replace(" ", "")
     if isinstance(error, web.HTTPMethodNotAllowed):
         known = sorted(error.allowed_methods)
-        detail = f"{request.method} is not possible here; {', '.join(known)} are"
+        detail = f"{request.method} is not allowed here; {', '.join(known)} are"
         response = problem_response(error.status, kind, phrase, detail, known=known)
         response.headers["Allow"] = ", ".join(known)
         return response
-    nothing = f"there is nothing at {request.path}; GET / says where to go"
+    nothing = f"there is nothing at {request.path}; GET / lists the addresses"
     return problem_response(error.status, kind, phrase, nothing if error.status == 404 else error.text or phrase)
 
 
 def problem_middleware(metrics: Metrics) -> Middleware:
-    """Turns whatever a handler raises into a problem document; an unforeseen error says nothing of the inside."""
+    """Return a middleware that turns exceptions of handlers into problem documents."""
 
     @web.middleware
-    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def handle_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
             return await handler(request)
         except errors.TriplewireError as error:
@@ -156,8 +139,8 @@ def problem_middleware(metrics: Metrics) -> Middleware:
             raise
         except Exception:
             logger.exception("%s %s failed", request.method, request.path)
-            response = problem_response(500, "Internal", "Something went wrong here", "the request was not carried out")
+            response = internal_error_response()
         metrics.problems.labels(str(response.status)).inc()
         return response
 
-    return guard
+    return handle_errors

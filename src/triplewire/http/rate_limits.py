@@ -320,7 +320,7 @@ class SlowClientTimer:
         self._asked = now
         self._moved = now
 
-    def lapsed(self, seen: ConnectionProgress, now: float) -> SlowClientTimeout | None:
+    def check(self, seen: ConnectionProgress, now: float) -> SlowClientTimeout | None:
         """What has taken too long by now, if anything has."""
         before, self._seen = self._seen, seen
         if (seen.heads, seen.head, seen.body is None) != (before.heads, before.head, before.body is None):

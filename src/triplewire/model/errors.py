@@ -72,7 +72,7 @@ class UnknownMediaType(InputError):
 
 
 class NotAcceptable(InputError):
-    """The answer has no format that the caller accepts. `known` lists the formats that exist."""
+    """What was asked for comes in none of the formats that the caller takes. `known` lists those that there are."""
 
     def __init__(self, given: str, known: tuple[str, ...]) -> None:
         super().__init__(f"{given} cannot be given; there are {', '.join(known)}")
@@ -132,7 +132,7 @@ class BadRequest(InputError):
 
 
 class Unauthenticated(TriplewireError):
-    """No credential, or none that is valid. `given` says whether there was one."""
+    """Who asks has shown nothing, or nothing that is good. `given` tells whether something was shown."""
 
     def __init__(self, message: str, *, given: bool = False) -> None:
         super().__init__(message)
@@ -140,7 +140,7 @@ class Unauthenticated(TriplewireError):
 
 
 class Forbidden(TriplewireError):
-    """A known client without the permission. `scope` is the grant that is missing, if a grant would help."""
+    """Who asks is known, and may not. `scope` is the grant that is missing, where a grant would do."""
 
     def __init__(self, message: str, *, scope: str = "") -> None:
         super().__init__(message)
@@ -148,15 +148,15 @@ class Forbidden(TriplewireError):
 
 
 class NotFound(TriplewireError):
-    """No such stream, subscription or event."""
+    """Nothing of that name is here."""
 
 
 class Gone(NotFound):
-    """It existed, and does not any more."""
+    """What was here is kept no more."""
 
 
 class Conflict(TriplewireError):
-    """It has changed since the caller read it."""
+    """What the caller goes by has changed since."""
 
 
 class DuplicateId(Conflict):

@@ -57,7 +57,7 @@ class Grant:
 
     @classmethod
     def parsed(cls, text: str) -> frozenset[Grant]:
-        """Parse a grant. Raises BadRequest, with the syntax."""
+        """What a text grants. Raises BadRequest, and says how it is written."""
         if text == ALL_STREAMS:
             return frozenset(cls(verb) for verb in Verb)
         name, colon, pattern = text.partition(":")
@@ -109,10 +109,10 @@ class Principal:
 
 
 NOBODY = Principal("nobody")
-"""The principal of unauthenticated clients where authentication is required."""
+"""Who asks without being known, where the door is closed."""
 
 EVERYONE = Principal.granted("everyone", [ALL_STREAMS])
-"""The principal of all clients where authentication is off."""
+"""Who asks where the door is open."""
 
 
 # Topics: the addresses by which Mercure names streams, as patterns of streams.
@@ -160,6 +160,6 @@ class Authenticator(Protocol):
     """Knows principals by their credentials."""
 
     async def known(self, credential: str) -> Principal | None:
-        """The principal of a credential, or None if it is of another kind. Raises Unauthenticated for a credential of
-        this kind that is not valid: expired, revoked, forged."""
+        """Who shows the credential, or None where it is none of those that it can tell. Raises Unauthenticated for one
+        that it can tell and that is not good: expired, revoked, forged."""
         ...

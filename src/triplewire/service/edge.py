@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from socket import socket
-from typing import Any
+from typing import Any, Final
 
 import uvloop
 
@@ -73,6 +73,15 @@ from triplewire.storage.registry.streams import ShapesCache
 from triplewire.storage.sqlite import CommitWatch
 from triplewire.storage.webhooks import SqliteWebhookStore
 
+AUDIT_BYTES: Final = 16 * 1024 * 1024
+"""A volume of the audit log, some 60,000 lines; then another is begun."""
+
+AUDIT_VOLUMES: Final = 16
+"""Volumes that are kept of each of its two books: at most 256 MB of each."""
+
+
+# Entrances: what stands at the door of an edge, of the embedded twins.
+
 
 @dataclass(frozen=True)
 class EdgeAuth:
@@ -80,8 +89,8 @@ class EdgeAuth:
 
     authenticators: tuple[Authenticator, ...]
     is_open: Callable[[], bool]
-    guests: Sessions
-    witness: AuditMiddleware
+    sessions: Sessions
+    audit: AuditMiddleware
 
 
 def make_auth(settings: Settings, access: Registry, clock: Clock) -> EdgeAuth:
@@ -95,8 +104,8 @@ def make_auth(settings: Settings, access: Registry, clock: Clock) -> EdgeAuth:
     return EdgeAuth(
         authenticators,
         (lambda: not ring.newest()) if waits else (lambda: False),
-        Sessions(clock, ring.newest, knows.good),
-        AuditMiddleware(AuditLog(settings.audit), clock, clients.address),
+        Sessions(clock, ring.newest, knows.is_valid),
+        AuditMiddleware(AuditLog(settings.audit, AUDIT_BYTES, AUDIT_VOLUMES), clock, clients.address),
     )
 
 
@@ -123,7 +132,7 @@ async def _serve(settings: Settings) -> None:
     stop = stop_on_signals()
     with open_edge_parts(settings) as parts:
         app = application(parts)
-        tell = app[EDGE].standings.tell
+        tell = app[EDGE].status.change_state
         ready, leaving = (lambda port: tell("ready")), partial(tell, "closing")
         certificates = load_certificates(settings)
         sockets = open_sockets(settings)
@@ -207,8 +216,8 @@ def open_edge_parts(settings: Settings) -> Iterator[EdgeParts]:
             clock=clock,
             stored=lambda: lake.files().upto,
             archive=archive,
-            census=lambda: dataset_statistics(lake.files().quads, StatisticsFile(settings.statistics).read()),
-            ages=LakeRetention.parsed(settings.retention, settings.retention_bytes).of,
+            statistics=lambda: dataset_statistics(lake.files().quads, StatisticsFile(settings.statistics).read()),
+            retention=LakeRetention.parsed(settings.retention, settings.retention_bytes).of,
             routes=[
                 *registry_routes(subscriptions, OntologyManager(registry), insights),
                 *erasures.erasure_routes(Erasures(registry, clock)),
@@ -220,17 +229,17 @@ def open_edge_parts(settings: Settings) -> Iterator[EdgeParts]:
             services=settings.services,
             origins=settings.origins,
             outbound=OutboundOptions(books, networks),
-            windows=LingerTimes.parsed(settings.linger),
-            recall=ReplayCacheConfig.parsed(settings.replay_cache),
+            linger=LingerTimes.parsed(settings.linger),
+            replay_cache=ReplayCacheConfig.parsed(settings.replay_cache),
             metrics=metrics,
-            traces=traces,
+            tracer=traces,
             identity=load_identity(settings.identity),
-            allowances=RateLimits.from_settings(settings, clock),
+            rate_limits=RateLimits.from_settings(settings, clock),
             authenticators=entrance.authenticators,
             is_open=entrance.is_open,
-            guests=entrance.guests,
-            witness=entrance.witness,
-            place=EdgeLocation(
+            sessions=entrance.sessions,
+            audit=entrance.audit,
+            location=EdgeLocation(
                 settings.edge or str(os.getpid()), settings.edge_statuses, f"{settings.host}:{settings.port}"
             ),
             repeaters=settings.data / "repeaters",

@@ -31,8 +31,7 @@ from triplewire.storage.webhooks import DeadLetter, WebhookProgress
 
 
 class PositionSequence:
-    """The sequence of positions that log and registry share. `head` moves only when entries at the positions can be
-    read."""
+    """Counts positions. `head` moves only after what was stored at the positions can be read."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -44,7 +43,7 @@ class PositionSequence:
 
     @contextmanager
     def taking(self, count: int) -> Iterator[range]:
-        """Take positions for a block that stores something at them. A block that fails takes none."""
+        """The next positions, for a block that stores something at them. A block that fails takes none."""
         with self._lock:
             yield range(self._head + 1, self._head + count + 1)
             self._head += count
@@ -59,7 +58,7 @@ _RECEIVED: Final = 7
 
 
 class MemoryLog:
-    """The log in the memory of one process."""
+    """Events in a list, gone with the process. Given the registry's positions it shares one order with it."""
 
     def __init__(self, positions: PositionSequence, clock: Clock) -> None:
         self._clock = clock
@@ -107,7 +106,7 @@ class MemoryLog:
         return appending.entries_table([list(islice(there, limit))])
 
     def entries(self, positions: Sequence[int]) -> pa.Table:
-        """The entries at the given positions, in order and once each, as an `ENTRIES` table."""
+        """Those of the given positions that hold an entry, in order and once each, as an `ENTRIES` table."""
         wanted = set(positions)
         return appending.entries_table([[row for row in self._rows if row[0] in wanted and row[_EVENT]]])
 
@@ -186,7 +185,7 @@ class MemoryLog:
 
 
 def _remaining_row(row: EntryRow, erasure: Erasure) -> EntryRow:
-    """The row with the text that remains; a row without an event if nothing does."""
+    """The row with what is left of its text; one without an event where nothing is, in its place."""
     if not row[_EVENT]:
         return row
     text = erasure.left(row[_EVENT], row[_SOURCE], row[_TEXT])
@@ -201,7 +200,7 @@ _CHANGE_POSITION = attrgetter("position")
 
 
 class MemoryRegistry:
-    """The registry in the memory of one process."""
+    """Named things, gone with the process. Given the log's positions it shares one order with it."""
 
     def __init__(self, positions: PositionSequence) -> None:
         self._positions = positions
@@ -254,7 +253,7 @@ def _redact_change(change: RegistryChange, value: Mapping[str, Any]) -> Registry
 
 
 def _copy_value(value: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The value as a reader would get it: plain JSON, detached from the writer's object."""
+    """What a reader of a stored value would get: plain JSON, detached from the writer's own."""
     return None if value is None else orjson.loads(orjson.dumps(dict(value)))
 
 
@@ -262,7 +261,7 @@ def _copy_value(value: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
 
 
 class MemoryWebhookStore:
-    """The webhook store in the memory of one process."""
+    """Whoever shares it takes turns, as processes do over one directory."""
 
     def __init__(self) -> None:
         self._turn = Lock()

@@ -51,9 +51,9 @@ async def closed(witness: AuditMiddleware | None = None, *, waits: bool = False)
             parts,
             authenticators=(knows,),
             is_open=(lambda: not ring.newest()) if waits else (lambda: False),
-            guests=Sessions(parts.clock, ring.newest, knows.good),
+            sessions=Sessions(parts.clock, ring.newest, knows.is_valid),
             routes=access_control.token_routes(tokens),
-            witness=witness,
+            audit=witness,
         )
 
     async with house(change=shut) as at:

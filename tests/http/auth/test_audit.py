@@ -9,13 +9,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.http.auth.harness import bearer
 from tests.http.harness import House, body, house, run
-from triplewire.http import audit
 from triplewire.http.app import EdgeParts
-from triplewire.http.audit import AuditMiddleware
+from triplewire.http.audit import AUDIT_WAITING, AuditMiddleware
 from triplewire.http.auth import TokenAuthenticator
 from triplewire.http.rate_limits import ClientAddresses
 from triplewire.http.resources import access_control, continuous_queries, erasures
@@ -29,6 +26,7 @@ from triplewire.http.resources.subscription_requests import BackfillStarts
 from triplewire.http.resources.subscriptions import SubscriptionManager
 from triplewire.model.clock import ManualClock
 from triplewire.security.audit import AuditLog
+from triplewire.service.edge import AUDIT_BYTES, AUDIT_VOLUMES
 from triplewire.storage.registry.security import TokenCache
 from triplewire.testing.samples import event
 
@@ -56,8 +54,8 @@ class Watched:
 
 
 @asynccontextmanager
-async def watched(folder: Path) -> AsyncIterator[Watched]:
-    audits = AuditLog(folder / "audit")
+async def watched(folder: Path, most_waiting: int = AUDIT_WAITING) -> AsyncIterator[Watched]:
+    audits = AuditLog(folder / "audit", AUDIT_BYTES, AUDIT_VOLUMES)
     found: dict[str, Any] = {}
 
     def whole(parts: EdgeParts) -> EdgeParts:
@@ -70,7 +68,7 @@ async def watched(folder: Path) -> AsyncIterator[Watched]:
             parts.registry, parts.clock, beginnings=BackfillStarts(parts.log, parts.clock)
         )
         insights = SubscriptionExplainer(subscriptions, parts.registry, parts.log, parts.clock)
-        found["witness"] = AuditMiddleware(audits, parts.clock, ClientAddresses().address)
+        found["witness"] = AuditMiddleware(audits, parts.clock, ClientAddresses().address, most_waiting)
         served = [
             *registry_routes(subscriptions, OntologyManager(parts.registry), insights),
             *erasures.erasure_routes(Erasures(parts.registry, parts.clock)),
@@ -78,7 +76,7 @@ async def watched(folder: Path) -> AsyncIterator[Watched]:
             *continuous_queries.query_routes(ContinuousQueryManager(parts.registry, parts.clock, lambda stream: True)),
         ]
         knows = TokenAuthenticator(TokenCache(parts.registry, lambda: True), parts.clock)
-        return replace(parts, routes=served, witness=found["witness"], authenticators=(knows,))
+        return replace(parts, routes=served, audit=found["witness"], authenticators=(knows,))
 
     async with house(change=whole) as at:
         yield Watched(at, found["witness"], audits, found["boss"], found["guest"])
@@ -210,10 +208,9 @@ def test_what_is_erased_is_not_named(tmp_path: Path) -> None:
     run(scene())
 
 
-def test_a_flood_of_refusals_is_counted_and_fills_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flood_of_refusals_is_counted_and_fills_no_memory(tmp_path: Path) -> None:
     async def scene() -> None:
-        monkeypatch.setattr(audit, "AUDIT_WAITING", 3)
-        async with watched(tmp_path) as at:
+        async with watched(tmp_path, most_waiting=3) as at:
             await at.witness.flush()
             for _ in range(8):
                 at.witness._note("refusals", {"at": AT, "outcome": "refused"})

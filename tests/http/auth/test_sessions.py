@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from triplewire.http.auth import EXPIRY_LOOK_SECONDS, Sessions
+from triplewire.http.auth import EXPIRY_SECONDS, Sessions
 from triplewire.model.clock import ManualClock
 from triplewire.security import Principal
 
@@ -49,19 +49,19 @@ def world() -> World:
 def test_those_who_are_welcome_no_more_are_sent_away_and_others_stay(world: World) -> None:
     ann, bob, again = world.enter("ann"), world.enter("bob"), world.enter("ann")
     world.bad.add("ann")
-    assert world.guests.look() == 0, "nothing is said to have changed"
+    assert world.guests.check() == 0, "nothing is said to have changed"
     world.version = 1
-    assert world.guests.look() == 2
+    assert world.guests.check() == 2
     assert (ann.aborted, bob.aborted, again.aborted) == (True, False, True)
     assert len(world.guests) == 1
 
 
 def test_one_who_expires_is_sent_away_in_time(world: World) -> None:
     ann, bob = world.enter("ann", 10.0), world.enter("bob", 20.0)
-    world.clock.advance(10.0 - EXPIRY_LOOK_SECONDS)
-    assert world.guests.look() == 0
-    world.clock.advance(EXPIRY_LOOK_SECONDS)
-    assert world.guests.look() == 1
+    world.clock.advance(10.0 - EXPIRY_SECONDS)
+    assert world.guests.check() == 0
+    world.clock.advance(EXPIRY_SECONDS)
+    assert world.guests.check() == 1
     assert (ann.aborted, bob.aborted) == (True, False)
 
 
@@ -70,15 +70,15 @@ def test_a_connection_is_whose_request_came_last(world: World) -> None:
     world.guests.enter(Principal("bob"), ann)
     world.bad.add("ann")
     world.version = 1
-    assert world.guests.look() == 0
+    assert world.guests.check() == 0
 
 
 def test_those_who_have_gone_are_forgotten(world: World) -> None:
     connections = [world.enter("ann") for _ in range(10)]
     for each in connections[:7]:
         each.closed = True
-    world.clock.advance(EXPIRY_LOOK_SECONDS)
-    assert world.guests.look() == 0
+    world.clock.advance(EXPIRY_SECONDS)
+    assert world.guests.check() == 0
     assert len(world.guests) == 3
 
 

@@ -19,7 +19,6 @@ from tests.http.harness import data, run
 from tests.oracle import bag, solutions, store
 from triplewire.client.feeds import SseMessage
 from triplewire.config.metrics import Metrics
-from triplewire.http.delivery.channels import Listener
 from triplewire.http.delivery.connections import MemoryConnection
 from triplewire.model import Kind, format_position, parse_position
 from triplewire.storage.log.ports import LogRetention
@@ -167,7 +166,7 @@ def test_wherever_the_log_the_lake_and_the_pipeline_are_nothing_is_lost_or_told_
 
     async def scene(folder: Path) -> None:
         async with broker(folder) as at:
-            at.at.edge.pasts.limit = step
+            at.at.edge.backfill.limit = step
             take(at, ["publish", *before])
             first = min(begins, at.at.twin.log.head())
             made = await at.subscribe({**form.wish, "from": format_position(first)})
@@ -223,7 +222,7 @@ def test_without_a_from_there_is_no_past(tmp_path: Path) -> None:
 def test_several_listen_each_at_its_own_place(tmp_path: Path) -> None:
     async def scene() -> None:
         async with broker(tmp_path) as at:
-            at.at.edge.pasts.limit = 2
+            at.at.edge.backfill.limit = 2
             at.publish(9)
             made = await at.subscribe({**EVERYTHING, "from": format_position(3)})
             begins = {
@@ -252,7 +251,7 @@ def test_several_listen_each_at_its_own_place(tmp_path: Path) -> None:
 def test_one_that_ends_is_told_to_its_end(tmp_path: Path) -> None:
     async def scene() -> None:
         async with broker(tmp_path) as at:
-            at.at.edge.pasts.limit = 1
+            at.at.edge.backfill.limit = 1
             at.publish(4)
             made = await at.subscribe({**EVERYTHING, "from": "earliest"})
             at.publish(1)
@@ -295,7 +294,7 @@ def test_the_past_is_matched_by_the_ontologies_of_when_it_was_asked_for(tmp_path
 def test_how_far_it_is_is_told_also_where_nothing_matches(tmp_path: Path) -> None:
     async def scene() -> None:
         async with broker(tmp_path) as at:
-            at.at.edge.pasts.limit = 2
+            at.at.edge.backfill.limit = 2
             at.publish(6)
             made = await at.subscribe({"sparql": "ASK { ?s <urn:weight> 5 }", "from": "earliest"})
             at.publish(1)
@@ -333,7 +332,7 @@ def test_what_was_let_go_since_it_was_made_is_heard_of_as_well(tmp_path: Path, n
 
     async def scene() -> None:
         async with broker(tmp_path) as at:
-            at.at.edge.pasts.limit = 2
+            at.at.edge.backfill.limit = 2
             await prepared(at)
             at.publish(4)
             made = await at.subscribe({**form.wish, "from": "earliest"})
@@ -369,15 +368,18 @@ def test_what_was_let_go_since_it_was_made_is_heard_of_as_well(tmp_path: Path, n
 def test_who_leaves_is_not_read_for_any_longer(tmp_path: Path) -> None:
     async def scene() -> None:
         async with broker(tmp_path) as at:
-            at.at.edge.pasts.limit = 1
+            at.at.edge.backfill.limit = 1
             at.publish(20)
             made = await at.subscribe({"sparql": "ASK { ?s <urn:weight> 99 }", "from": "earliest"})
-            subscription = await at.at.edge.matches.standing.find(made["id"], resuming=False)
-            history = at.at.edge.pasts.history(subscription, lambda: [], at.at.edge.matches.history(subscription.made))
+            subscription = await at.at.edge.matches.queries.find(made["id"], resuming=False)
+            history = at.at.edge.backfill.history(
+                subscription, lambda: [], at.at.edge.matches.history(subscription.made)
+            )
             wire = Leaving(after=3)
-            await at.at.edge.matches.room.listen(subscription.made, Listener(wire, 0, Metrics()), history)
+            topic = at.at.edge.matches.topic
+            await topic.listen(subscription.made, topic.open(subscription.made, wire, 0, Metrics()), history)
             assert wire.sent == 4
-            assert len(at.at.edge.matches.room) == 0
+            assert len(at.at.edge.matches.topic) == 0
 
     run(scene())
 
@@ -403,7 +405,7 @@ def test_one_in_the_slow_lane_has_its_past_first(tmp_path: Path, early: bool) ->
 
     async def scene() -> None:
         async with broker(tmp_path) as at:
-            at.at.edge.pasts.limit = 2
+            at.at.edge.backfill.limit = 2
             first = await at.subscribe(EVERYTHING)
             shape = at.at.twin.registry.changes(0, parse_position(first["since"]))[0].key
             at.publish(3)

@@ -91,7 +91,7 @@ async def heard(at: House, opened: Browser, url: str, script: str, address: str)
     """A page hears two events that were there and two that come when it listens."""
     before = list(at.append(1, 2))
     task = asyncio.create_task(opened.run(url, script % address.replace("AFTER", format_position(before[0] - 1))))
-    while not len(at.edge.events.room):
+    while not len(at.edge.events.topic):
         await asyncio.sleep(0)
     after = list(at.append(3, 4))
     told = await task
@@ -123,11 +123,12 @@ async def cut_off(opened: Browser) -> None:
     async with house() as at:
         at.append(1, 2)
         task = asyncio.create_task(opened.run(at.url, EVENT_SOURCE % f"{at.url}/streams/test?after=earliest"))
-        while not len(at.edge.events.room):
+        while not len(at.edge.events.topic):
             await asyncio.sleep(0)
-        for listener in at.edge.events.room.at(StreamView("test")):
-            assert isinstance(listener.wire, HttpConnection)
-            listener.wire.transport.abort()
+        (channel,) = at.edge.events.topic.channels(StreamView("test"))
+        for listener in channel:
+            assert isinstance(listener.connection, HttpConnection)
+            listener.connection.transport.abort()
         at.append(3, 4)
         assert await task == [format_position(each) for each in (1, 2, 3, 4)]
 

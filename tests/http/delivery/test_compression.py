@@ -14,7 +14,7 @@ from triplewire.config.metrics import Metrics
 from triplewire.http.delivery.channels import CachedMessages, Channel, Listener
 from triplewire.http.delivery.connections import MemoryConnection
 from triplewire.http.delivery.options import GZIP, IDENTITY, ZSTD, ContentCoding, DeliveryOptions, LoopLoad
-from triplewire.http.formats.messages import Frames
+from triplewire.http.formats.messages import EDGE_STOPS, Frames
 from triplewire.http.formats.sse import SSE
 
 ENCODINGS = pytest.mark.parametrize("encoding", [IDENTITY, GZIP, ZSTD], ids=["plain", "gzip", "zstd"])
@@ -52,8 +52,7 @@ class Stage:
 
     def join(self) -> None:
         wire, said = MemoryConnection(), [b"hello"]
-        listener = Listener(wire, self.position, Metrics(), manner=self.channel.manner)
-        listener.left = lambda: self.channel.leave(listener)
+        listener = Listener(wire, self.position, Metrics(), options=self.channel.options, on_leave=self.channel.leave)
         listener.greet(b"hello")
         self.channel.enter(listener)
         self.heard.append((wire, said))
@@ -62,8 +61,8 @@ class Stage:
     def leave(self) -> None:
         if self.here:
             listener, said = self.here.pop(0)
-            listener.finish(b"bye")
-            said.append(b"bye")
+            listener.finish(EDGE_STOPS)
+            said.append(EDGE_STOPS.render(SSE, listener.cursor))
 
     def push(self) -> None:
         self.position += 1
@@ -72,7 +71,7 @@ class Stage:
             said += telling(self.position).frames(SSE).parts
 
     def comment(self) -> None:
-        self.channel.tell(b": still here\n")
+        self.channel.write(b": still here\n")
         for _, said in self.here:
             said.append(b": still here\n")
 

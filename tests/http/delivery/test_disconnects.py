@@ -22,7 +22,6 @@ from tests.http.delivery.disconnects import (
     read,
 )
 from tests.http.harness import House, house, run
-from triplewire.http.delivery import channels
 from triplewire.http.delivery.channels import CONTEXT_LISTENERS
 from triplewire.model import START, Subscription, format_position
 
@@ -76,10 +75,10 @@ class Source:
         if count:
             found = list(self._at.append(*range(count)))
             self.positions += found
-            self._at.edge.log_tail.wake()
+            self._at.edge.log_wakeup.set()
             if self.matched:
                 self._at.match([(position, each.since, None) for position in found for each in self.made])
-                self._at.edge.outbox_tail.wake()
+                self._at.edge.topics.matches_wakeup.set()
 
     def wanted(self, path: str) -> list[str]:
         """The ids of all that is to be heard there, in order."""
@@ -164,13 +163,10 @@ def test_a_hundred_cuts_lose_and_repeat_nothing(path: str, transport: Transport)
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "zstd"])
-def test_nor_do_they_where_a_context_is_shared_that_begins_anew_all_the_time(
-    encoding: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(channels, "CONTEXT_SECONDS", 0.0)
-
+def test_nor_do_they_where_a_context_is_shared_that_begins_anew_all_the_time(encoding: str) -> None:
     async def scene() -> None:
         async with house() as at, AsyncExitStack() as others:
+            at.edge.topics.events.context_seconds = 0.0
             headers = {"Accept-Encoding": encoding, "Accept": "text/event-stream"}
             for _ in range(CONTEXT_LISTENERS):
                 asked = at.session.get(f"{at.url}/streams/test?buffer=0", headers=headers, auto_decompress=False)

@@ -14,8 +14,8 @@ import pytest
 from tests.http.harness import Ear, House, data, house, run
 from triplewire.client.feeds import SseParser
 from triplewire.config.metrics import Metrics
-from triplewire.http.delivery.channels import Listener
 from triplewire.http.delivery.connections import MemoryConnection
+from triplewire.http.delivery.events import SourceContext
 from triplewire.http.delivery.filtered_events import FilteredEventSource
 from triplewire.http.formats.sse import SSE
 from triplewire.http.stream_filters.evaluator import FilterEvaluator, FilterResult, PluginStates
@@ -130,7 +130,7 @@ def test_equal_addresses_are_evaluated_once_for_all_who_listen() -> None:
                 publish(at, 7)
                 assert await heard(one, 1) == await heard(same, 1) == [7]
                 assert b"/7" in await lines.response.content.readany()
-                assert len(at.edge.sieves) == 1
+                assert len(at.edge.evaluator) == 1
                 told = at.edge.parts.metrics.registry.get_sample_value("triplewire_sieve_queries_total")
                 assert told == 1
 
@@ -168,7 +168,7 @@ def test_a_replay_through_a_rare_sieve_tells_how_far_it_is() -> None:
         async with filtering() as at:
             publish(at, *range(3_500))
             publish(at, 1, headers=ROOF)
-            while not at.edge.strains.idle() or at.edge.strains.room.place < 3_501:
+            while not at.edge.filtered.skip() or at.edge.filtered.topic.position < 3_501:
                 await asyncio.sleep(0)
             async with at.listen("/streams/test?source=roof&after=earliest") as ear:
                 ids = set()
@@ -184,9 +184,9 @@ def test_who_listens_through_a_rare_sieve_is_told_how_far_it_is_and_resumes_ther
         async with filtering() as at, at.listen("/streams/test?source=roof") as ear:
             await ear.position()
             publish(at, 1, 2, 3)
-            while at.edge.strains.room.told < 3:
+            while at.edge.filtered.topic.settled < 3:
                 await asyncio.sleep(0)
-            at.edge.strains.room.keep_open()
+            at.edge.filtered.topic.keep_alive()
             assert f"id: {format_position(3)}\n".encode() in await ear.response.content.readany()
             publish(at, 4, headers=ROOF)
             assert await heard(ear, 1) == [4]
@@ -198,7 +198,7 @@ def test_a_filter_that_remembers_goes_on_where_the_replay_of_its_first_listener_
     async def scene() -> None:
         async with filtering() as at:
             publish(at, *range(7))
-            while not at.edge.strains.idle() or at.edge.strains.room.place < 7:
+            while not at.edge.filtered.skip() or at.edge.filtered.topic.position < 7:
                 await asyncio.sleep(0)
             async with at.listen("/streams/test?filter=every&filter.n=3&after=earliest") as first:
                 assert await heard(first, 3) == [0, 3, 6]
@@ -206,11 +206,11 @@ def test_a_filter_that_remembers_goes_on_where_the_replay_of_its_first_listener_
                 assert await heard(first, 1) == [9]
                 async with at.listen(f"/streams/test?filter=every&filter.n=3&after={format_position(8)}") as second:
                     assert await heard(second, 1) == [8]
-                    while len(at.edge.strains.room.at(next(iter(at.edge.strains.room)))) < 2:
+                    while len(at.edge.filtered.topic) < 2:
                         await asyncio.sleep(0)
                     publish(at, 10, 11, 12)
                     assert await heard(second, 1) == await heard(first, 1) == [12]
-            while not at.edge.strains.idle():
+            while not at.edge.filtered.skip():
                 await asyncio.sleep(0)
             async with at.listen("/streams/test?filter=every&filter.n=3") as later:
                 await later.position()
@@ -223,32 +223,31 @@ def test_a_filter_that_remembers_goes_on_where_the_replay_of_its_first_listener_
 class Doubtful(FilterEvaluator):
     """Lets even positions through, and does not know about those that end in 5."""
 
-    def sifted(self, entries: pa.Table, taps: Collection[StreamView], memories: PluginStates) -> FilterResult:
+    def evaluate_now(self, entries: pa.Table, views: Collection[StreamView], plugins: PluginStates) -> FilterResult:
         positions = entries["position"].to_numpy()
         left, even = positions[positions % 10 == 5].tolist(), entries.filter(pa.array(positions % 2 == 0))
-        return FilterResult(dict.fromkeys(taps, even), {}, dict.fromkeys(taps, left))
+        return FilterResult(dict.fromkeys(views, even), {}, dict.fromkeys(views, left))
 
 
 def test_in_the_place_of_an_event_that_is_not_decided_it_is_told_that_it_is_so() -> None:
     async def scene() -> None:
         async with house() as at:
             edge, metrics = at.edge, Metrics()
-            sieves = Doubtful(metrics)
-            strains, tap = (
-                FilteredEventSource(edge.events, at.twin.log, edge.readers, sieves, metrics),
-                StreamView("test", StreamFilter(("a",))),
-            )
-            wire = MemoryConnection()
-            await strains.room.listen(tap, Listener(wire, 0, metrics), strains.history(tap, None))
+            context = SourceContext(edge.threads, metrics)
+            evaluator = Doubtful(metrics)
+            source = FilteredEventSource(edge.events, at.twin.log, evaluator, context)
+            view, wire = StreamView("test", StreamFilter(("a",))), MemoryConnection()
+            listener = source.topic.open(view, wire, 0, metrics)
+            await source.topic.listen(view, listener, source.history(view, None))
             publish(at, *range(7))
-            await strains.step()
-            frames, reached = await strains.history(tap, None).step(0, SSE)
+            await source.step()
+            frames, reached = await source.history(view, None).step(0, SSE)
             assert (frames.positions, reached) == ([2, 4, 5, 6, 7], 7)
             for written in (bytes(wire.data), frames.joined):
                 told = [(each.event, data(each)["position"]) for each in SseParser().feed(written)]
                 events = [("event", format_position(position)) for position in (2, 4, 6)]
                 assert told == [*events[:2], ("undecided", format_position(5)), events[2]]
-            sieves.close()
+            evaluator.close()
 
     run(scene())
 
@@ -264,7 +263,7 @@ def test_in_the_place_of_an_event_that_is_not_decided_it_is_told_that_it_is_so()
         ("?filter=every", 400, "it takes filter.n"),
         ("?filter=every&filter.n=x", 400, "invalid literal"),
         ("?filter=changed&filter.property=x", 400, "property must be an IRI"),
-        ("?vocabulary=a", 400, "the beginning of an IRI"),
+        ("?vocabulary=a", 400, "the prefix of an IRI"),
     ],
 )
 def test_what_is_wrong_is_told_as_a_problem(path: str, status: int, told: str) -> None:
@@ -272,6 +271,6 @@ def test_what_is_wrong_is_told_as_a_problem(path: str, status: int, told: str) -
         async with filtering() as at:
             problem = await at.problem("GET", f"/streams/test{path}")
             assert (problem["status"], told in problem["detail"]) == (status, True), problem
-            assert not len(at.edge.sieves)
+            assert not len(at.edge.evaluator)
 
     run(scene())

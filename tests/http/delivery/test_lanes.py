@@ -131,7 +131,7 @@ def test_a_version_of_another_shape_goes_by_its_own_lane() -> None:
             on.match(second, slow=True)
             on.at.match([(third, since, None)])
             assert await on.heard(3) == [format_position(first), format_position(second), format_position(third)]
-            turns = on.at.edge.matches.standing.turns(made.made)
+            turns = on.at.edge.matches.queries.lane_changes(made.made)
             assert turns == [(0, False), (moved, True), (since, False)]
 
     run(scene())

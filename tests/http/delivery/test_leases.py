@@ -6,7 +6,7 @@ import pytest
 
 from tests.http.harness import House, run
 from tests.http.resources.test_routes import call, controlled
-from triplewire.http.delivery.subscriptions import Leases
+from triplewire.http.delivery.leases import Leases
 from triplewire.http.ports import ThreadPool
 from triplewire.model import format_position
 from triplewire.storage.registry.subscriptions import EXPIRY, LEASE, SUBSCRIPTION, expiry_key
@@ -27,8 +27,8 @@ async def later(at: House, seconds: float, other: Leases | None = None) -> None:
 
 async def left(at: House) -> None:
     """When the edge has noticed that the last listener went."""
-    while at.edge.listeners()["subscriptions"]:
-        at.edge.matches.room.keep_open()
+    while at.edge.topics.count()["subscriptions"]:
+        at.edge.matches.topic.keep_alive()
         at.append(1)
         await call(at, "GET", "/health", 503)
 

@@ -31,10 +31,10 @@ class Clocks:
 def waits(share: float) -> float:
     clocks = Clocks()
     load = clocks.load()
-    load.look()
+    load.measure()
     for _ in range(100):
         clocks.pass_by(0.1, share)
-        load.look()
+        load.measure()
     return load.wait(0.5)
 
 
@@ -44,11 +44,11 @@ def test_the_window_widens_as_load_grows_and_shrinks_to_nothing() -> None:
     assert waits(0.95) == pytest.approx(0.5, abs=0.01)
     clocks = Clocks()
     load = clocks.load()
-    load.look()
+    load.measure()
     for share in (1.0, 0.0):
         for _ in range(50):
             clocks.pass_by(0.1, share)
-            load.look()
+            load.measure()
         assert (load.wait(0.5) > 0.4) == (share == 1.0)
     assert load.wait(0.0) == 0.0
 
@@ -56,13 +56,13 @@ def test_the_window_widens_as_load_grows_and_shrinks_to_nothing() -> None:
 def test_time_in_which_a_thread_waits_for_a_core_while_it_writes_counts() -> None:
     clocks = Clocks()
     load = clocks.load()
-    load.look()
+    load.measure()
     for _ in range(100):
         began = clocks.passed
         clocks.pass_by(0.1, share=0.05)
-        load.wrote(began)
+        load.end_writing(began)
         clocks.pass_by(0.1, share=0.0)
-        load.look()
+        load.measure()
     assert load.wait(0.5) == pytest.approx(0.25, abs=0.01)
 
 
@@ -70,11 +70,11 @@ def test_what_waits_goes_out_together_and_once() -> None:
     async def scene() -> None:
         clocks = Clocks()
         load = clocks.load()
-        load.look()
+        load.measure()
         clocks.pass_by(10.0, 1.0)
-        load.look()
+        load.measure()
         wire = MemoryConnection()
-        channel = Channel(DeliveryOptions(window=1.0), load)
+        channel = Channel(DeliveryOptions(linger=1.0), load)
         channel.enter(Listener(wire, 0, Metrics()))
         for position in (1, 2, 3):
             channel.push(CachedMessages(lambda format, at=position: Frames([at], [b"%d" % at])))  # type: ignore[misc]
@@ -90,8 +90,8 @@ def test_what_waits_goes_out_together_and_once() -> None:
 
 def test_streams_have_windows_of_their_own() -> None:
     windows = LingerTimes.parsed(["0.25", "alerts=0", "news=2s"])
-    assert [windows.of(name) for name in ("alerts", "news", "home", None)] == [0.0, 2.0, 0.25, 0.25]
-    assert LingerTimes.parsed([]).of("home") == 0.5
+    assert [windows.get(name) for name in ("alerts", "news", "home", None)] == [0.0, 2.0, 0.25, 0.25]
+    assert LingerTimes.parsed([]).get("home") == 0.5
 
 
 @pytest.mark.parametrize("text", ["soon", "-1", "home=", "home=61", "no name=1", "nan"])

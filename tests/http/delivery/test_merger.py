@@ -8,13 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.http.harness import OBSERVATIONS
 from triplewire.config.metrics import Metrics
-from triplewire.http.delivery.events import EventSource
+from triplewire.http.delivery.events import EventSource, SourceContext
 from triplewire.http.delivery.matches import MatchSource
 from triplewire.http.delivery.merger import Merger
 from triplewire.http.delivery.replay import TieredHistory
@@ -22,7 +21,7 @@ from triplewire.http.delivery.subscriptions import SubscriptionCache
 from triplewire.http.delivery.topics import Subscribable
 from triplewire.http.formats.messages import ResumeToken
 from triplewire.http.formats.sse import SSE
-from triplewire.http.openapi import operations
+from triplewire.http.openapi.operations import HISTORY_EVENTS
 from triplewire.http.ports import ThreadPool
 from triplewire.http.stream_filters.parameters import StreamView
 from triplewire.matching.shapes import lift
@@ -37,7 +36,7 @@ MOVES = st.lists(st.sampled_from(["append", "burst", "batch", "step", "steps", "
 class Stage:
     """A reader of a stream and of subscriptions that match everything, on feeds that move only when told to."""
 
-    def __init__(self, stores: Twin) -> None:
+    def __init__(self, stores: Twin, limit: int = HISTORY_EVENTS) -> None:
         self.stores = stores
         self.workers = ThreadPool(1, "stage")
         outbox = stores.outbox("")
@@ -45,11 +44,12 @@ class Stage:
         self.outbox = outbox
         self.batches = 0
         self.made = [self._subscribe(id) for id in ("a", "b", "c")]
-        self.events = EventSource(TieredHistory(stores.log), self.workers, self.workers, Metrics(), limit=2)
+        context = SourceContext(self.workers, Metrics(), limit=2)
+        self.events = EventSource(TieredHistory(stores.log), self.workers, context)
         known = SubscriptionCache(stores.registry, stores.log, self.workers)
-        self.matches = MatchSource(self.outbox, stores.log, known, self.workers, Metrics(), limit=2)
+        self.matches = MatchSource(self.outbox, stores.log, known, context)
         self.begin = stores.log.head()
-        self.reader = Merger(ResumeToken(self.begin), SSE, many=True)
+        self.reader = Merger(ResumeToken(self.begin), SSE, many=True, limit=limit)
         self.positions: list[int] = []
         self.told: list[ResumeToken] = []
 
@@ -62,16 +62,16 @@ class Stage:
 
     async def start(self) -> None:
         """The third of the subscriptions joins later."""
-        room, history = self.events.room, self.events.history("test")
+        room, history = self.events.topic, self.events.history("test")
         self.reader.add(Subscribable("streams/test", StreamView("test"), room, history, self.begin))
         for id in ("a", "b"):
             await self.join(id)
 
     async def join(self, id: str) -> None:
         if id not in self.reader:
-            found = await self.matches.standing.find(id, resuming=False)
+            found = await self.matches.queries.find(id, resuming=False)
             history = self.matches.history(found.made)
-            self.reader.add(Subscribable(id, found.made, self.matches.room, history, self.begin, order=found.made))
+            self.reader.add(Subscribable(id, found.made, self.matches.topic, history, self.begin, order=found.made))
 
     async def play(self, move: str) -> None:
         match move:
@@ -121,7 +121,7 @@ def test_everything_is_given_out_once_and_in_order(moves: list[str]) -> None:
             orders = [START, *(each.since for each in stage.made[:2])]
             assert stage.told == wanted(stage, orders)
             stage.reader.close()
-            assert (len(stage.events.room), len(stage.matches.room)) == (0, 0)
+            assert (len(stage.events.topic), len(stage.matches.topic)) == (0, 0)
 
     asyncio.run(scene())
 
@@ -143,12 +143,10 @@ def test_one_that_joins_later_is_told_from_its_beginning_and_the_others_in_order
     asyncio.run(scene())
 
 
-def test_one_that_takes_nothing_holds_one_step_and_is_told_everything_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operations, "HISTORY_EVENTS", 7)
-
+def test_one_that_takes_nothing_holds_one_step_and_is_told_everything_later() -> None:
     async def scene() -> None:
         with open_twin("memory") as stores:
-            stage = Stage(stores)
+            stage = Stage(stores, limit=7)
             await stage.start()
             await stage.read()
             held: list[Any] = []
@@ -157,8 +155,8 @@ def test_one_that_takes_nothing_holds_one_step_and_is_told_everything_later(monk
                 await stage.play("batch")
                 await stage.play("step")
                 await stage.play("steps")
-                held += [len(each._waiting) for each in stage.reader._strands.values()]
-            assert 0 < max(held) <= operations.HISTORY_EVENTS
+                held += [len(each._waiting) for each in stage.reader._cursors.values()]
+            assert 0 < max(held) <= 7
             await stage.read()
             orders = [START, *(each.since for each in stage.made[:2])]
             assert stage.told == wanted(stage, orders)

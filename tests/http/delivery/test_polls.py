@@ -62,7 +62,7 @@ def test_who_waits_is_told_when_something_comes() -> None:
     async def scene() -> None:
         async with house() as at:
             polls = [asyncio.create_task(asked(at, POLL)) for _ in range(3)]
-            while len(at.edge.events.room) < 3:
+            while len(at.edge.events.topic) < 3:
                 await asyncio.sleep(0)
             at.append(1)
             for poll in polls:
@@ -71,7 +71,7 @@ def test_who_waits_is_told_when_something_comes() -> None:
                     [format_position(1)],
                     format_position(1),
                 )
-            assert len(at.edge.events.room) == 0
+            assert len(at.edge.events.topic) == 0
 
     run(scene())
 
@@ -95,10 +95,10 @@ def test_what_was_published_before_is_told_whole_however_many_pages_it_lies_on()
             await ear.position()
             at.append(1)
             await ear.next()
-            room = at.edge.events.room
+            room = at.edge.events.topic
             for number in range(2, 40):
                 at.append(number)
-                assert room.place < number
+                assert room.position < number
                 _, headers, body = await asked(at, f"{POLL}&wait=0&after=earliest")
                 assert [each["position"] for each in told(body)] == [
                     format_position(each) for each in range(1, number + 1)

@@ -216,7 +216,7 @@ class Walk:
     async def through(self, stream: str, between: Callable[[int], None], told: int = 0) -> None:
         log, workers = self.at.at.twin.log, ThreadPool(1, "walk")
         backlog = TieredHistory(log, LakeEntries(self.at.lake))
-        history, cursor, step = StreamHistory(stream, backlog, workers, workers, log.head, 2, told), 0, 0
+        history, cursor, step = StreamHistory(stream, backlog, (workers, workers), log.head, 2, told), 0, 0
         while cursor < log.head():
             frames, cursor = await history.step(cursor, SSE)
             self.gaps += sum(b"event: gap" in part for part in frames.parts)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from triplewire.http.delivery.replay_cache import MEMORY_SECONDS, RecentEvents, ReplayCacheConfig
+from triplewire.http.delivery.replay_cache import REPLAY_CACHE_SECONDS, RecentEvents, ReplayCacheConfig
 from triplewire.model import ENTRIES
 from triplewire.model.clock import ManualClock
 from triplewire.storage.log.appending import entries_table
@@ -35,14 +35,14 @@ def filled(memories: RecentEvents, count: int, size: int = 100, stream: str = "a
     """A pass for each event."""
     for at in range(first, first + count):
         passed = entries((at, stream), text="x" * size)
-        memories.keep({stream: passed}, at - 1, at, memories.look(), [stream])
+        memories.keep({stream: passed}, at - 1, at, memories.check_erasures(), [stream])
 
 
 def test_what_passed_since_somebody_listened_is_given_in_pages() -> None:
     memories = RecentEvents()
-    memories.keep({}, 0, 5, memories.look())
-    memories.keep({"a": entries((6, "a"), (8, "a"))}, 5, 9, memories.look(), ["a"])
-    memories.keep({}, 9, 12, memories.look(), ["a"])
+    memories.keep({}, 0, 5, memories.check_erasures())
+    memories.keep({"a": entries((6, "a"), (8, "a"))}, 5, 9, memories.check_erasures(), ["a"])
+    memories.keep({}, 9, 12, memories.check_erasures(), ["a"])
     assert positions(memories.page("a", 5, 12, 10)) == ([6, 8], 12)
     assert positions(memories.page("a", 6, 12, 10)) == ([8], 12)
     assert positions(memories.page("a", 5, 12, 1)) == ([6], 6)
@@ -56,7 +56,7 @@ def test_what_passed_since_somebody_listened_is_given_in_pages() -> None:
 def test_a_pass_that_was_left_out_makes_it_begin_anew() -> None:
     memories = RecentEvents()
     filled(memories, 3)
-    memories.keep({"a": entries((9, "a"))}, 7, 9, memories.look(), ["a"])
+    memories.keep({"a": entries((9, "a"))}, 7, 9, memories.check_erasures(), ["a"])
     assert memories.page("a", 2, 9, 10) is None
     assert positions(memories.page("a", 7, 9, 10)) == ([9], 9)
 
@@ -75,7 +75,7 @@ def test_many_small_passes_become_few_tables() -> None:
 def test_the_oldest_go_by_size(recall: ReplayCacheConfig, kept: int) -> None:
     memories = RecentEvents(recall)
     filled(memories, 20, size=16 * KB)
-    assert memories.size <= recall.of("a")
+    assert memories.size <= recall.size_of("a")
     assert positions(memories.page("a", 20 - kept, 20, 100)) == ([*range(21 - kept, 21)], 20)
     assert kept == 20 or memories.page("a", 19 - kept, 20, 100) is None
 
@@ -85,7 +85,7 @@ def test_the_oldest_go_by_age() -> None:
     memories = RecentEvents(ReplayCacheConfig(ages={"a": 10.0}), clock)
     for at in range(1, 31):
         passed = {each: entries((at, each), text="x" * 20 * KB, received=clock.now()) for each in ("a", "b")}
-        memories.keep(passed, at - 1, at, memories.look(), ["a", "b"])
+        memories.keep(passed, at - 1, at, memories.check_erasures(), ["a", "b"])
         clock.advance(1.0)
     assert memories.page("a", 18, 30, 100) is None
     assert positions(memories.page("a", 19, 30, 100)) == ([*range(20, 31)], 30)
@@ -102,9 +102,9 @@ def test_what_is_not_to_be_remembered_is_not() -> None:
 def test_the_stream_that_was_used_least_recently_gives_way() -> None:
     memories = RecentEvents(ReplayCacheConfig(100 * KB))
     both = {each: entries((1, each), text="x" * 40 * KB) for each in ("a", "b")}
-    memories.keep(both, 0, 1, memories.look(), ["a", "b"])
+    memories.keep(both, 0, 1, memories.check_erasures(), ["a", "b"])
     assert memories.page("a", 0, 1, 10) is not None
-    memories.keep({"c": entries((2, "c"), text="x" * 40 * KB)}, 1, 2, memories.look(), ["c"])
+    memories.keep({"c": entries((2, "c"), text="x" * 40 * KB)}, 1, 2, memories.check_erasures(), ["c"])
     assert memories.page("b", 0, 2, 10) is None
     assert positions(memories.page("a", 0, 2, 10)) == ([1], 2)
     assert positions(memories.page("b", 1, 2, 10)) == ([], 2)
@@ -114,11 +114,11 @@ def test_a_stream_that_nobody_comes_back_to_is_forgotten() -> None:
     clock = ManualClock()
     memories = RecentEvents(clock=clock)
     filled(memories, 2)
-    clock.advance(MEMORY_SECONDS)
-    memories.keep({}, 2, 3, memories.look())
+    clock.advance(REPLAY_CACHE_SECONDS)
+    memories.keep({}, 2, 3, memories.check_erasures())
     assert "a" in memories
     clock.advance(1.0)
-    memories.keep({}, 3, 4, memories.look())
+    memories.keep({}, 3, 4, memories.check_erasures())
     assert "a" not in memories
     assert memories.size == 0
 
@@ -155,12 +155,12 @@ def test_what_was_read_before_an_erasure_was_asked_for_is_not_kept_after_it() ->
     asked = Asked()
     memories = RecentEvents(erased=asked)
     filled(memories, 3)
-    mark = memories.look()
+    mark = memories.check_erasures()
     asked.position = 5
     memories.page("a", 1, 3, 10)
     memories.keep({"a": entries((4, "a"))}, 3, 5, mark, ["a"])
     assert memories.page("a", 3, 5, 10) is None
-    memories.keep({"a": entries((6, "a"))}, 5, 6, memories.look(), ["a"])
+    memories.keep({"a": entries((6, "a"))}, 5, 6, memories.check_erasures(), ["a"])
     assert positions(memories.page("a", 5, 6, 10)) == ([6], 6)
 
 
@@ -191,7 +191,7 @@ def test_whatever_happened_it_has_all_between_two_positions_or_nothing(
     asked, model = Asked(), Model()
     memories = RecentEvents(ReplayCacheConfig(size), ManualClock(), asked)
     for streams, listened, happens, length in passes:
-        after, mark = model.head, memories.look()
+        after, mark = model.head, memories.check_erasures()
         fresh = [(after + 1 + number, stream) for number, stream in enumerate(streams)]
         model.head += len(streams)
         model.rows += [row for row in fresh if row[1] in STREAMS]

@@ -26,10 +26,10 @@ SECOND = 1_000_000
         ("now", ResumeRequest()),
         ("earliest", ResumeRequest("earliest", position=0)),
         (format_position(31), ResumeRequest(format_position(31), position=31)),
-        ("1970-01-01T00:00:10Z", ResumeRequest("1970-01-01T00:00:10Z", moment=10 * SECOND)),
-        ("1970-01-01", ResumeRequest("1970-01-01", moment=0)),
-        ("1970-01-01T01:00:10.5+01:00", ResumeRequest("1970-01-01T01:00:10.5+01:00", moment=10_500_000)),
-        ("1970-01-01T01:00:10 01:00", ResumeRequest("1970-01-01T01:00:10 01:00", moment=10 * SECOND)),
+        ("1970-01-01T00:00:10Z", ResumeRequest("1970-01-01T00:00:10Z", time=10 * SECOND)),
+        ("1970-01-01", ResumeRequest("1970-01-01", time=0)),
+        ("1970-01-01T01:00:10.5+01:00", ResumeRequest("1970-01-01T01:00:10.5+01:00", time=10_500_000)),
+        ("1970-01-01T01:00:10 01:00", ResumeRequest("1970-01-01T01:00:10 01:00", time=10 * SECOND)),
         ("urn:uuid:1", ResumeRequest("urn:uuid:1", event="urn:uuid:1")),
         ("http://example.org/1", ResumeRequest("http://example.org/1", event="http://example.org/1")),
     ],
@@ -86,7 +86,7 @@ def subscription(**fields: Any) -> Subscription:  # noqa: ANN401
 )
 def test_where_it_is(kind: str, stream: str, text: str, start: ResumePosition) -> None:
     with open_twin(kind) as stores, prepared(stores) as resumptions:
-        found = run(resumptions.of_stream(ResumeRequest.parsed(text), stream))
+        found = run(resumptions.resolve_stream(ResumeRequest.parsed(text), stream))
         assert found == ResumePosition(start.after, 4 if stream == "a" else 0, start.gap)
 
 
@@ -100,7 +100,7 @@ def test_a_time_is_the_time_of_arrival(kind: str) -> None:
 
 def seek(begun: int, resumptions: ResumeResolver) -> None:
     def at(seconds: float, stream: str = "b") -> ResumePosition:
-        return run(resumptions.of_stream(ResumeRequest(moment=begun + int(seconds * SECOND)), stream))
+        return run(resumptions.resolve_stream(ResumeRequest(time=begun + int(seconds * SECOND)), stream))
 
     assert [at(each).after for each in (1, 1.5, 3, 4.5, 6.5, 8, 8.5)] == [0, 1, 1, 3, 6, 7, 8]
     assert [at(each).gap for each in (0, 2, 9)] == [None, None, None]
@@ -128,4 +128,4 @@ def seek(begun: int, resumptions: ResumeResolver) -> None:
 def test_where_a_subscription_goes_on(text: str | None, fields: dict[str, Any], start: ResumePosition) -> None:
     asked = None if text is None else ResumeRequest.parsed(text)
     with open_twin("memory") as stores, prepared(stores) as resumptions:
-        assert run(resumptions.of_subscription(asked, subscription(**fields))) == start
+        assert run(resumptions.resolve_subscription(asked, subscription(**fields))) == start

@@ -51,11 +51,13 @@ class World:
     place: int = 0
 
     def __post_init__(self) -> None:
-        self.memories = RecentEvents(ReplayCacheConfig(20 * 1024), ManualClock(), lambda after: max(after, self.marks))
+        self.recent_events = RecentEvents(
+            ReplayCacheConfig(20 * 1024), ManualClock(), lambda after: max(after, self.marks)
+        )
 
     @property
     def backlog(self) -> TieredHistory:
-        return TieredHistory(self.log, self.archive, self.memories)
+        return TieredHistory(self.log, self.archive, self.recent_events)
 
     def kept(self) -> set[int]:
         logged = MemoryLog.read(self.log, 0, END, 1_000)["position"].to_pylist()
@@ -93,11 +95,11 @@ class World:
 
     def look(self, number: int) -> None:
         """A pass of the feed, for whom a number names."""
-        mark, head = self.memories.look(), self.log.head()
+        mark, head = self.recent_events.check_erasures(), self.log.head()
         found = MemoryLog.read(self.log, self.place, head, 1_000)
         parts = {each: found.filter(pc.equal(found["stream"], each)) for each in STREAMS}
         if self.log.gone() <= self.place:
-            self.memories.keep(parts, self.place, head, mark, STREAMS[: number % 3])
+            self.recent_events.keep(parts, self.place, head, mark, STREAMS[: number % 3])
         self.place = head
 
 
@@ -113,7 +115,7 @@ class Reader:
 
     def come_back(self, backlog: TieredHistory) -> None:
         """It was cut off; it is told at once what it has missed."""
-        if backlog.memories.covers(self.stream, self.cursor):
+        if backlog.recent_events.covers(self.stream, self.cursor):
             self.told = self.cursor
             return
         self.told = backlog.lost(self.stream)
@@ -121,8 +123,8 @@ class Reader:
             self.gaps.append(Gap(self.cursor + 1, self.told))
 
     def step(self, backlog: TieredHistory, upto: int, limit: int) -> HistoryPage:
-        page = backlog.recent(self.stream, self.cursor, upto, limit)
-        page = page or backlog.older(self.stream, self.cursor, upto, limit, self.told)
+        page = backlog.read_recent(self.stream, self.cursor, upto, limit)
+        page = page or backlog.read(self.stream, self.cursor, upto, limit, self.told)
         assert page.entries.schema == ENTRIES
         assert set(page.entries["stream"].to_pylist()) <= {self.stream}
         assert page.entries.num_rows <= limit
@@ -202,8 +204,8 @@ def test_the_log_alone_has_what_it_was_told_and_the_archive_the_rest(kind: str) 
         archive.store(stores.log.read(0, END, 3), 3)
         stores.log.trim(LogRetention(size=0), before=4)
         backlog = TieredHistory(stores.log, archive)
-        assert backlog.recent("test", 2, 6, 10) is None
-        old, new = backlog.older("test", 1, 6, 10, 0), backlog.recent("test", 3, 6, 10)
+        assert backlog.read_recent("test", 2, 6, 10) is None
+        old, new = backlog.read("test", 1, 6, 10, 0), backlog.read_recent("test", 3, 6, 10)
         assert new is not None
         assert [(row["position"], row["syntax"], row["extensions"]) for row in old.entries.to_pylist()] == [
             (2, "application/n-quads", '{"X-Y":"z"}'),
@@ -221,9 +223,9 @@ def test_without_an_archive_what_is_trimmed_is_lost(kind: str) -> None:
         stores.log.trim(LogRetention(size=0), before=3)
         backlog = TieredHistory(stores.log)
         assert [backlog.lost(each) for each in ("a", "b", "c", None)] == [1, 2, 0, 2]
-        assert backlog.older("b", 0, 3, 10, 0).gap == Gap(1, 2)
-        assert backlog.older("b", 0, 3, 10, 2).gap is None
-        assert backlog.recent("c", 0, 3, 10) is not None
+        assert backlog.read("b", 0, 3, 10, 0).gap == Gap(1, 2)
+        assert backlog.read("b", 0, 3, 10, 2).gap is None
+        assert backlog.read_recent("c", 0, 3, 10) is not None
 
 
 def test_an_archive_that_is_behind_the_log_has_lost_what_lies_between() -> None:
@@ -232,7 +234,7 @@ def test_an_archive_that_is_behind_the_log_has_lost_what_lies_between() -> None:
         archive = MemoryArchive()
         archive.store(stores.log.read(0, 2, 10), 2)
         stores.log.trim(LogRetention(size=0), before=4)
-        page = TieredHistory(stores.log, archive).older("test", 0, 4, 10, 0)
+        page = TieredHistory(stores.log, archive).read("test", 0, 4, 10, 0)
         assert (page.entries["position"].to_pylist(), page.gap) == ([1, 2], Gap(1, 3))
 
 
@@ -244,5 +246,5 @@ def test_what_is_lost_while_a_page_is_read_is_told_and_not_heard() -> None:
         log.trim(LogRetention(size=0), before=4)
 
     log.after = trim
-    page = TieredHistory(log).older("test", 0, 4, 10, 0)
+    page = TieredHistory(log).read("test", 0, 4, 10, 0)
     assert (page.entries["position"].to_pylist(), page.gap) == ([4], Gap(1, 3))

@@ -17,14 +17,14 @@ from triplewire.client.feeds import SseParser
 from triplewire.config.metrics import Metrics
 from triplewire.http.delivery.channels import CachedMessages, Channel, Listener
 from triplewire.http.delivery.connections import MemoryConnection
-from triplewire.http.delivery.events import EventSource
+from triplewire.http.delivery.events import EventSource, SourceContext
 from triplewire.http.delivery.filtered_events import FilteredEventSource
 from triplewire.http.delivery.matches import MatchSource
 from triplewire.http.delivery.options import DeliveryOptions, LoopLoad
 from triplewire.http.delivery.replay import TieredHistory
 from triplewire.http.delivery.subscriptions import SubscriptionCache
 from triplewire.http.delivery.topics import LiveTopic
-from triplewire.http.formats.messages import Frames, MessageFormat
+from triplewire.http.formats.messages import NO_MESSAGE, Frames, MessageFormat
 from triplewire.http.formats.sse import SSE, render_sse
 from triplewire.http.ports import ThreadPool
 from triplewire.http.stream_filters.evaluator import FilterEvaluator
@@ -39,13 +39,13 @@ KINDS = ("append", "append", "burst", "other", "register", "batch", "step", "set
 MOVES = st.lists(st.sampled_from(KINDS), min_size=6, max_size=40)
 
 
-ORDERLY = StreamFilter(filter=PluginCall("orderly"))
+ORDERLY = StreamFilter(plugin=PluginCall("orderly"))
 
 
 class Nothing:
     """The past of what has none."""
 
-    least = 0
+    floor = 0
 
     async def step(self, cursor: int, format: MessageFormat) -> tuple[Frames, int]:
         raise AssertionError(cursor, format)
@@ -103,11 +103,13 @@ class Stage:
         self.since = self.stores.registry.put(entries)[-1]
         self.outbox = self.stores.outbox("")
         log, registry = self.stores.log, self.stores.registry
-        self.events = EventSource(TieredHistory(log), workers, workers, metrics, limit=2)
+        context = SourceContext(workers, metrics, limit=2)
+        self.events = EventSource(TieredHistory(log), workers, context)
         subscriptions = SubscriptionCache(registry, log, workers)
-        sieves = FilterEvaluator(metrics, PluginFilters({"orderly": Orderly}), workers=workers)
-        self.strains = FilteredEventSource(self.events, log, workers, sieves, metrics, limit=3)
-        self.matches = MatchSource(self.outbox, log, subscriptions, workers, metrics, limit=2)
+        sieves = FilterEvaluator(metrics, PluginFilters({"orderly": Orderly}), threads=workers)
+        filtered_context = SourceContext(workers, metrics, limit=3)
+        self.strains = FilteredEventSource(self.events, log, sieves, filtered_context)
+        self.matches = MatchSource(self.outbox, log, subscriptions, context)
         self.metrics = metrics
         self.expected: dict[str, list[int]] = {"stream": [], "subscription": [], "sieve": []}
 
@@ -132,7 +134,7 @@ class Stage:
                 await self.done(self.tasks)
                 await turns(60)
             case "mark":
-                self.strains.room.keep_open()
+                self.strains.topic.keep_alive()
             case "join":
                 await self.join()
             case _:
@@ -152,16 +154,17 @@ class Stage:
 
     async def join(self) -> None:
         """Listeners from the start, and from wherever things stand."""
-        made, tap = await self.matches.standing.find("s", resuming=False), StreamView("test", ORDERLY)
+        made, tap = await self.matches.queries.find("s", resuming=False), StreamView("test", ORDERLY)
         for after in (self.since, self.stores.log.head()):
             for kind, room, key, history in (
-                ("stream", self.events.room, StreamView("test"), self.events.history("test")),
-                ("sieve", self.strains.room, tap, self.strains.history(tap, Orderly())),
-                ("subscription", self.matches.room, made.since, self.matches.history(made.made)),
+                ("stream", self.events.topic, StreamView("test"), self.events.history("test")),
+                ("sieve", self.strains.topic, tap, self.strains.history(tap, Orderly())),
+                ("subscription", self.matches.topic, made.since, self.matches.history(made.made)),
             ):
                 wire = MemoryConnection()
                 self.heard.append((after, kind, wire))
-                self.begin(room.listen(key, Listener(wire, after, self.metrics), history), stays=True)  # type: ignore[arg-type]
+                listener = room.open(key, wire, after, self.metrics)  # type: ignore[arg-type]
+                self.begin(room.listen(key, listener, history), stays=True)  # type: ignore[arg-type]
 
     def begin(self, work: Coroutine[Any, Any, None], stays: bool = False) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -183,9 +186,9 @@ class Stage:
             await self.events.step()
             await self.strains.step()
             await self.matches.step()
-        self.events.room.close(lambda listener: b"")
-        self.strains.room.close(lambda listener: b"")
-        self.matches.room.close(lambda listener: b"")
+        self.events.topic.close(NO_MESSAGE)
+        self.strains.topic.close(NO_MESSAGE)
+        self.matches.topic.close(NO_MESSAGE)
         for task in self.listening:
             await task
 
@@ -238,12 +241,12 @@ def test_a_message_is_written_only_to_those_who_have_not_had_it() -> None:
 
 def test_a_listener_that_reads_nothing_is_cut_off_at_its_limit_and_no_more_is_kept() -> None:
     wire, metrics = MemoryConnection(reader=lambda written: 0), Metrics()
-    listener, channel = Listener(wire, 0, metrics, limit=100), Channel(DeliveryOptions(), LoopLoad())
+    channel = Channel(DeliveryOptions(), LoopLoad())
+    listener = Listener(wire, 0, metrics, limit=100, on_leave=channel.leave)
     channel.enter(listener)
-    listener.left = lambda: channel.leave(listener)
     for position in range(1, 50):
         channel.push(telling(position))
-    assert listener.over
+    assert listener.closed
     assert wire.data.count(b"event: slow") == 1
     assert len(wire.data) < 100 + 250
     assert b"triplewire_listeners_cut_off_total 1.0" in metrics.exposition()
@@ -255,9 +258,9 @@ def test_a_comment_keeps_a_connection_open_and_who_is_gone_is_forgotten() -> Non
     async def scene() -> None:
         room: LiveTopic[str] = LiveTopic()
         wire = MemoryConnection()
-        await room.listen("k", Listener(wire, 0, Metrics()), Nothing())
+        await room.listen("k", room.open("k", wire, 0, Metrics()), Nothing())
         assert len(room) == 1
-        room.keep_open()
+        room.keep_alive()
         assert bytes(wire.data) == SSE.comment
         wire.close()
         assert (len(room), list(room)) == (0, [])

@@ -230,7 +230,7 @@ def test_sieves_are_asked_of_what_is_in_sight(tmp_path: Path) -> None:
 def test_those_who_see_the_same_share_a_channel(tmp_path: Path) -> None:
     async def scene() -> None:
         async with ward(tmp_path) as at:
-            room = at.at.edge.strains.room
+            room = at.at.edge.filtered.topic
             async with AsyncExitStack() as stack:
                 ears = [
                     await stack.enter_async_context(at.at.listen("/streams/even", **bearer(name)))
@@ -242,8 +242,8 @@ def test_those_who_see_the_same_share_a_channel(tmp_path: Path) -> None:
                 for ear in ears:
                     await heard(ear)
                 (tap,) = room
-                assert len(room.at(tap)) == 2
-                assert len(at.at.edge.events.room) == 1
+                assert sum(map(len, room.channels(tap))) == 2
+                assert len(at.at.edge.events.topic) == 1
 
     run(scene())
 

@@ -164,7 +164,7 @@ def test_what_waits_for_an_acknowledgement_does_not_grow_however_much_is_publish
             for start in range(0, 1_600, 400):
                 at.append(*range(start, start + 400))
                 await other.take(400)
-            assert len(at.edge.events.room) == 1, "it has left, to come back when it is done with what it was sent"
+            assert len(at.edge.events.topic) == 1, "it has left, to come back when it is done with what it was sent"
             for position in range(1, 1_601):
                 assert (await phone.next())["position"] == format_position(position)
                 await phone.say(ack=format_position(position))
@@ -174,7 +174,7 @@ def test_what_waits_for_an_acknowledgement_does_not_grow_however_much_is_publish
 
 def test_who_does_not_acknowledge_in_time_is_told_where_it_was_and_cut_off() -> None:
     async def scene() -> None:
-        hasty = house(change=lambda parts: replace(parts, patience=0.0))
+        hasty = house(change=lambda parts: replace(parts, ack_timeout=0.0))
         async with hasty as at, called(at, "/streams/test?ack=1&window=1") as phone:
             at.append(1, 2)
             told = await phone.rest()

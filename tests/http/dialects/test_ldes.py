@@ -95,7 +95,7 @@ def test_all_events_are_found_once_by_following_relations() -> None:
 
 def test_the_view_says_what_the_stream_promises() -> None:
     def kept(parts: EdgeParts) -> EdgeParts:
-        return replace(parts, ages={"home": 43_200.0, "hall": 30 * 86_400.0}.get)
+        return replace(parts, retention={"home": 43_200.0, "hall": 30 * 86_400.0}.get)
 
     async def scene() -> None:
         async with house(change=kept) as at:

@@ -11,6 +11,7 @@ from tests.http.dialects.nodes import needs_node, program
 from tests.http.discovery.test_listing import guarded
 from tests.http.harness import House, house, run
 from triplewire.http.dialects import mercure
+from triplewire.http.formats.messages import closing_message
 from triplewire.http.openapi import stream_operations
 from triplewire.rdf import N_QUADS, decode
 from triplewire.security.jwt import _grants_of_topics
@@ -195,8 +196,8 @@ def test_an_event_source_from_npm_listens_and_comes_back() -> None:
                 await post(at, topic="/streams/city-1", data="2", type="alarm")
                 heard = await client.take(2)
                 # What the edge closes, the client opens again, from where it was.
-                for room in at.edge.reception.rooms:
-                    room.close(lambda listener: b"retry: 10\n\n")
+                for room in at.edge.acceptor.topics:
+                    room.close(closing_message("the test closes", retry=10))
                 await post(at, topic="/streams/home", data="3")
                 assert [each.get("data") for each in await client.take(2)] == [None, "3"]
             assert [(each["kind"], each["data"]) for each in heard] == [("message", "1"), ("alarm", "2")]

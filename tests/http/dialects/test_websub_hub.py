@@ -127,7 +127,7 @@ def test_who_does_not_say_that_it_meant_it_is_told_nothing(answer: int) -> None:
             at.receiver.replies.append(answer)
             await at.call("POST", "/websub", 202, data=form(at))
             await at.receiver.next()
-            await at.until(lambda: not at.at.edge.hub.under_way)
+            await at.until(lambda: not at.at.edge.websub.under_way)
             assert hooks(at) == 0
 
     run(story())
@@ -194,7 +194,7 @@ def test_who_unsubscribes_is_asked_and_told_no_more() -> None:
     async def story() -> None:
         async with scene() as at:
             await asked(at)
-            await at.until(lambda: len(at.at.edge.rounds))
+            await at.until(lambda: len(at.at.edge.scheduler))
             question = await asked(at, "unsubscribe")
             assert "hub.lease_seconds" not in question.query
             await at.until(lambda: not hooks(at))
@@ -211,11 +211,11 @@ def test_nobody_else_unsubscribes_somebody() -> None:
     async def story() -> None:
         async with scene() as at:
             await asked(at)
-            await at.until(lambda: len(at.at.edge.rounds))
+            await at.until(lambda: len(at.at.edge.scheduler))
             at.receiver.replies.append(404)
             await at.call("POST", "/websub", 202, data=form(at, "unsubscribe"))
             await at.receiver.next()
-            await at.until(lambda: not at.at.edge.hub.under_way)
+            await at.until(lambda: not at.at.edge.websub.under_way)
             at.at.append(1)
             assert (await at.receiver.next()).method == "POST"
 
@@ -226,13 +226,13 @@ def test_a_callback_that_is_gone_ends_it_and_may_come_back() -> None:
     async def story() -> None:
         async with scene() as at:
             await asked(at)
-            await at.until(lambda: len(at.at.edge.rounds))
+            await at.until(lambda: len(at.at.edge.scheduler))
             at.receiver.replies.append(410)
             at.at.append(1)
             await at.receiver.next()
-            await at.until(lambda: not len(at.at.edge.rounds))
+            await at.until(lambda: not len(at.at.edge.scheduler))
             await asked(at)
-            await at.until(lambda: len(at.at.edge.rounds))
+            await at.until(lambda: len(at.at.edge.scheduler))
             at.at.append(2)
             told = await at.receiver.next()
             assert (b"event/2" in told.body, b"event/1" in told.body) == (True, False)

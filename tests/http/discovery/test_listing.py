@@ -73,7 +73,7 @@ async def listed(at: House, path: str = "/streams", who: str | None = None) -> A
 
 def test_streams_are_told_with_what_is_known_of_them() -> None:
     def kept(parts: EdgeParts) -> EdgeParts:
-        return replace(parts, ages={"hall": 86_400.0}.get)
+        return replace(parts, retention={"hall": 86_400.0}.get)
 
     async def scene() -> None:
         async with house(change=kept) as at:
@@ -250,7 +250,7 @@ def test_all_of_it_is_told_as_void_to_those_who_see_all() -> None:
     counted = DatasetStatistics(12, 1, 3, (("<urn:p>", 12),))
 
     async def scene() -> None:
-        async with house(change=lambda parts: replace(guarded(parts), census=lambda: counted)) as at:
+        async with house(change=lambda parts: replace(guarded(parts), statistics=lambda: counted)) as at:
             _, body = await got(at, "/.well-known/void", "text/turtle", "ann query consume")
             found = list(ox.parse(body, format=ox.RdfFormat.TURTLE))
             assert {quad.object.value for quad in found if quad.predicate.value.endswith("#triples")} == {"12"}

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from tests.http.test_flow_gauges import Nothing
 from triplewire.config.metrics import Metrics
-from triplewire.http.delivery.channels import Listener
 from triplewire.http.delivery.connections import MemoryConnection
 from triplewire.http.delivery.options import DeliveryOptions
 from triplewire.http.delivery.topics import LiveTopic
@@ -94,7 +93,7 @@ def test_some_are_sent_away_with_their_position_until_there_is_balance() -> None
     async def scene() -> None:
         clock, room, wires = ManualClock(), LiveTopic[str](), [MemoryConnection() for _ in range(COUNT)]
         for wire in wires:
-            await room.listen("home", Listener(wire, 7, METRICS), Nothing())
+            await room.listen("home", room.open("home", wire, 7, METRICS), Nothing())
         balance = ConnectionBalancer([room], lambda: [0], clock.ticks, lambda: 0.25)
         assert balance.step() == 0
         clock.advance(BALANCE_SECONDS)
@@ -114,9 +113,9 @@ def test_relays_stay() -> None:
     async def scene() -> None:
         clock, room = ManualClock(), LiveTopic[str]()
         for _ in range(COUNT):
-            await room.listen(
-                "home", Listener(MemoryConnection(), 7, METRICS, manner=DeliveryOptions(priority=True)), Nothing()
-            )
+            options = DeliveryOptions(priority=True)
+            listener = room.open("home", MemoryConnection(), 7, METRICS, options=options)
+            await room.listen("home", listener, Nothing())
         balance = ConnectionBalancer([room], lambda: [0], clock.ticks)
         balance.step()
         clock.advance(BALANCE_SECONDS)

@@ -45,7 +45,7 @@ class Tree:
         async with self.above.session.put(f"{self.above.url}/repeaters/r1", json=told) as response:
             assert response.status == 204, await response.text()
         # From now on the edge keeps the ids by which listeners can be moved.
-        self.above.edge.moves.step()
+        self.above.edge.migration.step()
 
 
 @asynccontextmanager
@@ -53,14 +53,14 @@ async def tree(folder: Path) -> AsyncIterator[Tree]:
     share = [0.0]
 
     def strained(parts: EdgeParts) -> EdgeParts:
-        return replace(parts, pressure=OverloadDetector(lambda: share[0], lambda: 0.0, ManualClock().ticks))
+        return replace(parts, overload=OverloadDetector(lambda: share[0], lambda: 0.0, ManualClock().ticks))
 
     async with AsyncExitStack() as open:
         above = await open.enter_async_context(house(change=strained))
         below = await open.enter_async_context(house())
         carrying = await open.enter_async_context(AsyncExitStack())
         await carrying.enter_async_context(relayed(mirror(above), folder, below))
-        above.edge.moves.chance = lambda: 0.0
+        above.edge.migration._chance = lambda: 0.0
         made = Tree(above, below, share, f"{below.url}/streams/test", carrying)
         await made.announce()
         yield made
@@ -76,7 +76,7 @@ async def moved(at: Tree, heard: AsyncIterator[dict[str, Any]]) -> list[str]:
     """What a client heard until it was moved: once it is done with the past."""
     found: list[str] = []
     at.strain()
-    while not at.above.edge.moves.step():
+    while not at.above.edge.migration.step():
         at.above.append(len(found))
         found.append((await anext(heard))["event"])
     at.relax()
@@ -91,7 +91,7 @@ def test_a_client_is_moved_in_the_middle_and_hears_everything_once(tmp_path: Pat
             count = len(found)
             at.above.append(*range(count, count + 10))
             found += [(await anext(heard))["event"] for _ in range(10)]
-            assert at.below.edge.listeners()["streams"] == 1
+            assert at.below.edge.topics.count()["streams"] == 1
             await heard.aclose()
             assert found == [event(number).id for number in range(count + 10)]
 
@@ -106,7 +106,7 @@ def test_a_client_comes_home_when_the_other_edge_goes(tmp_path: Path) -> None:
             count = len(found)
             at.above.append(count)
             found += [(await anext(heard))["event"]]
-            assert at.below.edge.listeners()["streams"] == 1
+            assert at.below.edge.topics.count()["streams"] == 1
             await at.carrying.aclose()
             await at.below.runner.cleanup()
             at.above.append(count + 1, count + 2)
@@ -121,7 +121,7 @@ def test_the_last_message_says_where_to_go_on(tmp_path: Path) -> None:
     async def scene() -> None:
         async with tree(tmp_path) as at, at.above.listen("/streams/test?after=earliest") as ear:
             at.strain()
-            while not at.above.edge.moves.step():
+            while not at.above.edge.migration.step():
                 (first,) = at.above.append(1)
                 while (await ear.next()).event != "event":
                     pass
@@ -144,7 +144,7 @@ def test_relays_and_who_listens_where_nobody_repeats_are_not_moved(tmp_path: Pat
             at.above.append(2, stream="other")
             assert data(await ear.next())["event"] == event(2).id
             at.strain()
-            assert at.above.edge.moves.step() == 0
+            assert at.above.edge.migration.step() == 0
 
     run(scene())
 
@@ -193,7 +193,7 @@ def test_who_cannot_be_led_without_loss_is_taken(tmp_path: Path) -> None:
 def test_a_listener_waits_for_the_event_that_it_comes_from(tmp_path: Path) -> None:
     async def scene() -> None:
         async with house() as at:
-            at.edge.referrals.sleep = at_once
+            at.edge.redirects._sleep = at_once
             problem = await at.problem("GET", f"/streams/test?after={event(1).id}&moved=1")
             assert problem["status"] == 404
             looked, there = asyncio.Event(), asyncio.Event()
@@ -202,7 +202,7 @@ def test_a_listener_waits_for_the_event_that_it_comes_from(tmp_path: Path) -> No
                 looked.set()
                 await there.wait()
 
-            at.edge.referrals.sleep = look
+            at.edge.redirects._sleep = look
 
             async def listens() -> str:
                 async with at.listen(f"/streams/test?after={event(2).id}&moved=1", Last_Event_ID="0" * 16) as ear:
@@ -263,7 +263,7 @@ def test_who_would_take_positions_to_the_wrong_edge_is_not_redirected(tmp_path: 
 def test_a_relay_does_not_wait_for_a_window() -> None:
     async def scene() -> None:
         async with (
-            house(change=lambda parts: replace(parts, windows=LingerTimes(10.0))) as at,
+            house(change=lambda parts: replace(parts, linger=LingerTimes(10.0))) as at,
             at.listen("/streams/test", Relay_Id="r1") as relay,
             at.listen("/streams/test") as other,
         ):
@@ -271,8 +271,8 @@ def test_a_relay_does_not_wait_for_a_window() -> None:
             await other.position()
             at.append(1)
             assert data(await relay.next())["event"] == event(1).id
-            (first, *_) = at.edge.events.room.channels(StreamView("test"))
-            assert (first.manner.priority, first.manner.window) == (True, 0.0)
+            (first, *_) = at.edge.events.topic.channels(StreamView("test"))
+            assert (first.options.priority, first.options.linger) == (True, 0.0)
 
     run(scene())
 

@@ -190,7 +190,7 @@ def test_an_edge_that_closes_acknowledges_what_it_has() -> None:
             async with at.session.ws_connect(at.url + "/streams/test/publish") as socket:
                 await socket.send_str(line(2).decode())
                 assert (await socket.receive_json())["position"] == format_position(2)
-                at.edge.publishings.close()
+                at.edge.streaming_publish.close()
                 assert (await hand.next())["end"]["items"] == 1
                 assert (await socket.receive()).type is aiohttp.WSMsgType.CLOSE
                 assert socket.close_code == aiohttp.WSCloseCode.GOING_AWAY
@@ -228,7 +228,7 @@ def test_each_message_of_a_socket_is_acknowledged(media_type: str, message: str 
 def test_there_are_only_so_many_publishers_and_foreign_pages_are_none() -> None:
     async def scene() -> None:
         async with house() as at:
-            at.edge.publishings.most = 0
+            at.edge.streaming_publish.most = 0
             told = await at.problem(
                 "POST", "/streams/test?ack=each", data=b"", headers={"Content-Type": TYPES["ndjson"]}
             )

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests import generated, oracle
 from tests.http.stream_filters.entries import entries
-from triplewire.http.stream_filters.evaluator import SIEVE_CPU_SECONDS, SIEVE_EVENT_SECONDS, AskIndex, AskMatcher
+from triplewire.http.stream_filters.evaluator import FILTER_CPU_SECONDS, FILTER_EVENT_SECONDS, AskIndex, AskMatcher
 from triplewire.http.stream_filters.parameters import AskFilter, parse_stream_filter
 from triplewire.matching.evaluator import BudgetExhausted
 from triplewire.model import MATCHES, Event
@@ -48,7 +48,7 @@ def texts(seed: int) -> list[str]:
 def test_events_pass_where_the_query_has_a_solution(index: AskIndex, seed: int) -> None:
     events = [generated.event(Random(f"{seed} {number}"), number) for number in range(24)]
     asks = {text: ask(text) for text in texts(seed)}
-    found = index.passing(entries(events), asks.values(), ()).passed
+    found = index.evaluate(entries(events), asks.values(), ()).passed
     for text, each in asks.items():
         wanted = [oracle.matches(event, "SELECT *" + text.removeprefix("ASK")) for event in events]
         assert found[each].tolist() == wanted, text
@@ -57,7 +57,7 @@ def test_events_pass_where_the_query_has_a_solution(index: AskIndex, seed: int) 
 def test_the_past_may_be_asked_after_the_present(index: AskIndex) -> None:
     asked, events = ask(f"ASK {{ ?s <{generated.EX}value> ?v }}"), [_told(1), _told(None), _told(2)]
     for first in (1_000_000, 5, 70):
-        found = index.passing(entries(events, first=first), [asked], ()).passed
+        found = index.evaluate(entries(events, first=first), [asked], ()).passed
         assert found[asked].tolist() == [True, False, True]
 
 
@@ -105,7 +105,7 @@ def counted(costly: set[str] | None = None, garbage: int = 1_000) -> tuple[AskIn
 def test_equal_queries_are_one_and_all_are_asked_in_one_go() -> None:
     index, made = counted()
     asks = [ask("ASK { ?s <urn:p> 1 }"), ask("ASK { ?other <urn:p> 1 . }"), ask("ASK { ?s <urn:p> 2 }")]
-    index.passing(entries([_told(1), _told(2)]), asks, asks)
+    index.evaluate(entries([_told(1), _told(2)]), asks, asks)
     assert [each.asked for each in made] == [[(2, 2)]]
 
 
@@ -113,7 +113,7 @@ def test_queries_that_nobody_holds_are_forgotten() -> None:
     one, other = ask("ASK { ?s <urn:p> 1 }"), ask("ASK { ?s <urn:p> 2 }")
     index, made = counted()
     for known in ([one, other], [one], [other]):
-        index.passing(entries([_told(1)]), known[:1], known)
+        index.evaluate(entries([_told(1)]), known[:1], known)
     assert made[0].asked == [(1, 2), (1, 1), (1, 1)]
 
 
@@ -121,36 +121,36 @@ def test_an_index_full_of_what_is_gone_is_begun_anew() -> None:
     index, made = counted(garbage=20)
     kept = ask("ASK { ?s <urn:p> 'kept' }")
     for number in range(20):
-        index.passing(entries([_told(1)]), [kept, ask(f"ASK {{ ?s <urn:p> {number} }}")], ())
+        index.evaluate(entries([_told(1)]), [kept, ask(f"ASK {{ ?s <urn:p> {number} }}")], ())
     assert len(made) == 2
     assert made[-1].asked[-1] == (1, 2)
-    assert kept in index.passing(entries([_told(1)]), [kept], ()).passed
+    assert kept in index.evaluate(entries([_told(1)]), [kept], ()).passed
 
 
 def test_what_takes_too_much_time_is_given_up_and_others_are_answered() -> None:
     costly, cheap = ask("ASK { ?s <urn:costly> ?o }"), ask("ASK { ?s <urn:p> 1 }")
     index, made = counted({costly.shape})
-    found = index.passing(entries([_told(1)]), [costly, cheap], ())
+    found = index.evaluate(entries([_told(1)]), [costly, cheap], ())
     assert (*found.passed,) == (cheap,)
     assert index.given_up == {costly}
     assert made[0].asked == [(1, 2), (1, 1)]
-    index.passing(entries([_told(1)]), [costly, cheap], ())
+    index.evaluate(entries([_told(1)]), [costly, cheap], ())
     assert made[0].asked[2:] == [(1, 1)]
 
 
 def test_a_query_that_is_too_much_on_one_event_does_not_pass_it(index: AskIndex) -> None:
     large = Event("urn:large", "\n".join(f"<urn:s{number}>\t<urn:p>\t<urn:o{number}>" for number in range(3_000)))
     asked = ask(CROSS)
-    found = index.passing(entries([_told(1), large]), [asked], ())
+    found = index.evaluate(entries([_told(1), large]), [asked], ())
     told = (found.passed[asked].tolist(), found.undecided[asked].tolist()) if asked in found.passed else None
     assert told in (None, ([False, False], [False, True]))
 
 
 @pytest.mark.parametrize("events", [0, 1])
 def test_masks_are_as_long_as_the_batch(index: AskIndex, events: int) -> None:
-    found = index.passing(entries([_told(1)] * events), [asked := ask(f"ASK {{ ?s <{generated.EX}value> ?v }}")], ())
+    found = index.evaluate(entries([_told(1)] * events), [asked := ask(f"ASK {{ ?s <{generated.EX}value> ?v }}")], ())
     assert found.passed[asked].tolist() == np.ones(events, bool).tolist()
-    assert SIEVE_EVENT_SECONDS < SIEVE_CPU_SECONDS
+    assert FILTER_EVENT_SECONDS < FILTER_CPU_SECONDS
 
 
 def test_an_edge_starts_without_what_only_queries_need(run_python: Callable[[str], str]) -> None:

@@ -34,7 +34,7 @@ class Failing:
 
 
 FILTERS = PluginFilters({"changed": ChangedFilter, "failing": Failing})
-CHANGED = StreamFilter(source=("roof",), filter=PluginCall("changed", (("property", "urn:p"),)))
+CHANGED = StreamFilter(source=("roof",), plugin=PluginCall("changed", (("property", "urn:p"),)))
 
 
 def told(value: str, source: str) -> Event:
@@ -46,7 +46,7 @@ EVENTS = [told("x", "roof"), told("y", "cellar"), told("x", "roof"), told("y", "
 
 def sifting(costly: set[str] | None = None) -> tuple[FilterEvaluator, Metrics]:
     metrics = Metrics()
-    return FilterEvaluator(metrics, FILTERS, counted(costly)[0], most=2), metrics
+    return FilterEvaluator(metrics, FILTERS, counted(costly)[0], limit=2), metrics
 
 
 def count(metrics: Metrics, name: str, **labels: str) -> float:
@@ -55,9 +55,9 @@ def count(metrics: Metrics, name: str, **labels: str) -> float:
 
 def test_a_filter_sees_what_the_rest_of_the_address_lets_through() -> None:
     sieves, _ = sifting()
-    tap, memory = StreamView("test", CHANGED), sieves.memory(CHANGED)
+    tap, memory = StreamView("test", CHANGED), sieves.make_plugin(CHANGED)
     assert memory is not None
-    passed = [sieves.sifted(entries(EVENTS), [tap], {tap: memory}).passed[tap] for _ in range(2)]
+    passed = [sieves.evaluate_now(entries(EVENTS), [tap], {tap: memory}).passed[tap] for _ in range(2)]
     assert [positions(each) for each in passed] == [[1, 4], [1, 4]]
     sieves.close()
 
@@ -67,7 +67,7 @@ def test_streams_of_one_table_are_told_apart() -> None:
     table = pa.concat_tables([entries(EVENTS, "one"), entries(EVENTS, "two", first=5)])
     roof = StreamFilter(source=("roof",))
     taps = [StreamView("one", roof), StreamView("two", roof), StreamView("two"), StreamView("three", roof)]
-    found = sieves.sifted(table, taps, {}).passed
+    found = sieves.evaluate_now(table, taps, {}).passed
     assert [positions(found[tap]) for tap in taps] == [[1, 3, 4], [5, 7, 8], [5, 6, 7, 8], []]
     sieves.close()
 
@@ -76,7 +76,7 @@ def test_taps_that_let_the_same_through_share_it() -> None:
     sieves, _ = sifting()
     taps = [StreamView("test", StreamFilter(source=(name,))) for name in ("roof", "cellar")]
     taps += [StreamView("test", StreamFilter(source=("roof",), vocabulary=("urn:",))), StreamView("test", CHANGED)]
-    found = sieves.sifted(entries(EVENTS), taps, {taps[3]: ChangedFilter("urn:p")}).passed
+    found = sieves.evaluate_now(entries(EVENTS), taps, {taps[3]: ChangedFilter("urn:p")}).passed
     assert found[taps[0]] is found[taps[2]]
     assert [positions(found[tap]) for tap in taps] == [[1, 3, 4], [2], [1, 3, 4], [1, 4]]
     sieves.close()
@@ -89,19 +89,19 @@ def test_equal_queries_of_different_sieves_are_asked_once() -> None:
         StreamView("test", StreamFilter(asks=(one,))),
         StreamView("test", StreamFilter(source=("roof",), asks=(same,))),
     ]
-    sieves.sifted(entries(EVENTS), taps, {})
+    sieves.evaluate_now(entries(EVENTS), taps, {})
     assert count(metrics, "triplewire_sieve_queries_total") == 1
     sieves.close()
 
 
 def test_a_filter_that_fails_fails_for_its_listeners_alone() -> None:
     sieves, metrics = sifting()
-    failing = StreamFilter(filter=PluginCall("failing"))
+    failing = StreamFilter(plugin=PluginCall("failing"))
     broken, whole = StreamView("test", failing), StreamView("test", StreamFilter(source=("roof",)))
-    memory = sieves.memory(failing)
+    memory = sieves.make_plugin(failing)
     assert memory is not None
     for number in range(2):
-        found = sieves.sifted(entries(EVENTS), [broken, whole], {broken: memory})
+        found = sieves.evaluate_now(entries(EVENTS), [broken, whole], {broken: memory})
         assert positions(found.passed[whole]) == [1, 3, 4]
         assert [*found.failed] == [broken] * number
     assert found.failed[broken] == "the filter failing failed: it raised RuntimeError"
@@ -113,7 +113,7 @@ def test_a_query_that_takes_too_long_fails_for_its_listeners_alone() -> None:
     costly, cheap = ask("ASK { ?s <urn:costly> ?o }"), ask("ASK { ?s <urn:p> 1 }")
     sieves, metrics = sifting({costly.shape})
     taps = [StreamView("test", StreamFilter(asks=(costly,))), StreamView("test", StreamFilter(asks=(cheap,)))]
-    found = sieves.sifted(entries(EVENTS), taps, {})
+    found = sieves.evaluate_now(entries(EVENTS), taps, {})
     assert ([*found.failed], [*found.passed]) == (taps[:1], taps[1:])
     assert "CPU time" in found.failed[taps[0]]
     assert count(metrics, "triplewire_sieves_failed_total", of="query") == 1
@@ -138,7 +138,7 @@ def test_what_a_query_does_not_decide_is_told_with_its_position() -> None:
         StreamView("test", StreamFilter(asks=asked)),
         StreamView("test", StreamFilter(asks=asked, source=("cellar",))),
     ]
-    found = sieves.sifted(entries(EVENTS, first=11), taps, {})
+    found = sieves.evaluate_now(entries(EVENTS, first=11), taps, {})
     assert [positions(found.passed[tap]) for tap in taps] == [[], []]
     assert found.undecided == {taps[0]: [11, 13, 14]}
     assert count(metrics, "triplewire_sieve_undecided_total") == 3
@@ -164,7 +164,7 @@ def test_who_names_a_filter_wrongly_is_told_before_anything_else() -> None:
     async def scene() -> None:
         sieves, _ = sifting()
         with pytest.raises(BadRequest, match="there are changed, failing"):
-            await sieves.admit(StreamFilter(filter=PluginCall("change")))
+            await sieves.admit(StreamFilter(plugin=PluginCall("change")))
         sieves.close()
 
     run(scene())
@@ -175,7 +175,7 @@ def test_the_index_is_made_ready_in_a_thread_while_others_go_on() -> None:
         sieves, _ = sifting()
         asked = sieves.admit(StreamFilter(asks=(ask("ASK { ?s <urn:p> 1 }"),)))
         waiting = asyncio.create_task(asked)
-        found = await sieves.sift(entries(EVENTS), [StreamView("test", StreamFilter(source=("roof",)))], {})
+        found = await sieves.evaluate(entries(EVENTS), [StreamView("test", StreamFilter(source=("roof",)))], {})
         assert [positions(each) for each in found.passed.values()] == [[1, 3, 4]]
         assert (await waiting)[0].asks
         sieves.close()

@@ -54,7 +54,7 @@ def test_queries_that_differ_in_a_constant_are_of_one_shape_and_not_equal() -> N
 
 def test_a_filter_has_its_parameters_in_order() -> None:
     found = asked(("filter.b", "2"), ("filter", "some"), ("filter.a", "1"))
-    assert found.filter == PluginCall("some", (("a", "1"), ("b", "2")))
+    assert found.plugin == PluginCall("some", (("a", "1"), ("b", "2")))
 
 
 @pytest.mark.parametrize(
@@ -69,13 +69,13 @@ def test_a_filter_has_its_parameters_in_order() -> None:
         ([("application", "a\nb")], "the parameter application is printable text"),
         ([("source", "a" * (HEADER_CHARACTERS + 1))], "the parameter source is printable text"),
         ([("source", str(each)) for each in range(STREAM_FILTER_VALUES + 1)], "the parameter source is given 65 times"),
-        ([("vocabulary", "<http://a/>")], "the parameter vocabulary is the beginning of an IRI"),
-        ([("vocabulary", "sosa")], "the parameter vocabulary is the beginning of an IRI"),
+        ([("vocabulary", "<http://a/>")], "the parameter vocabulary is the prefix of an IRI"),
+        ([("vocabulary", "sosa")], "the parameter vocabulary is the prefix of an IRI"),
         ([("ask", " ")], "the parameter ask is an ASK query"),
         ([("ask", "SELECT * { ?s ?p ?o }")], "the parameter ask is an ASK query, not SELECT"),
         ([("ask", ASK)] * (STREAM_FILTER_VALUES + 1), "the parameter ask is given 65 times"),
         ([("filter", "a"), ("filter", "b")], "the parameter filter is given 2 times"),
-        ([("filter.n", "1")], "the parameter filter.n stands beside filter"),
+        ([("filter.n", "1")], "the parameter filter.n needs filter"),
         ([("filter", "a"), ("filter.n", "1"), ("filter.n", "2")], "the parameter filter.n is given 2 times"),
         ([("filter", "a"), ("filter.", "1")], "'filter.' is no parameter of a filter"),
         ([("filter", "a"), ("filter.b-c", "1")], "'filter.b-c' is no parameter of a filter"),

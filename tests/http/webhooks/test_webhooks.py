@@ -245,7 +245,7 @@ def test_a_target_that_is_gone_ends_it() -> None:
             at.receiver.replies += [410]
             at.publish(made, count=2)
             await at.receiver.next()
-            await at.until(lambda: not len(at.at.edge.rounds))
+            await at.until(lambda: not len(at.at.edge.scheduler))
             (hook,) = (await at.call("GET", "/hooks"))["hooks"]
             assert (hook["id"], hook["state"]) == (made["id"], "gone")
             problem = await at.at.problem("POST", f"/subscriptions/{made['id']}/replay")
@@ -372,10 +372,10 @@ def test_one_that_is_told_nothing_still_notes_how_far_it_is() -> None:
     async def story() -> None:
         async with scene() as at:
             made = await at.subscribe()
-            await at.until(lambda: len(at.at.edge.rounds))
+            await at.until(lambda: len(at.at.edge.scheduler))
             at.at.append(1, 2, 3)
             at.at.match([])
-            await at.until(lambda: at.at.edge.matches.room.told == at.at.twin.log.head())
+            await at.until(lambda: at.at.edge.matches.topic.settled == at.at.twin.log.head())
             at.clock.advance(WEBHOOK_PROGRESS_SECONDS)
             await at.until(lambda: made["id"] in at.books.places())
             assert at.books.places()[made["id"]] == WebhookProgress(at.at.twin.log.head())

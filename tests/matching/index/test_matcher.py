@@ -58,7 +58,7 @@ def expanded(matches: pa.Table, batch: pa.Table, changes: Sequence[RegistryChang
             assert (group.since, position) not in found, "one match for each pair"
             found[group.since, position] = None
             if shape.solutions and isinstance(shape.query, Conjunction) and solutions is not None:
-                document = expand_bindings(shape, constants, rows[position], solutions.at(numbers))
+                document = expand_bindings(shape, constants, rows[position], solutions.quads(numbers))
                 found[group.since, position] = bag(document["results"]["bindings"])
     return found
 

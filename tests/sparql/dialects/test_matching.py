@@ -1,4 +1,4 @@
-"""Maximum bipartite matching, against brute force."""
+"""Pairings: the most pairs, against brute force."""
 
 from __future__ import annotations
 

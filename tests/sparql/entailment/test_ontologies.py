@@ -1,4 +1,4 @@
-"""Tables of ontologies against the RDFS rules; merging ontologies equals building one."""
+"""Ontologies: the tables are what the rules give, and merging is as if it had been one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors of the parser: position, excerpt, and syntax errors before refusals."""
+"""What the whole language refuses: with its place, with the line, and what is wrong before what is not known."""
 
 from __future__ import annotations
 

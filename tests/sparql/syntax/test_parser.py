@@ -1,4 +1,4 @@
-"""Parsing of text into algebra."""
+"""What the parser makes of text."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Client connections: the port to one client, and its twins for HTTP streams, WebSockets and memory.
 
-An HTTP connection is taken over from the web framework once the head of the response was sent: what is left is a
-transport and a small object, no request, parser or task.
+An HTTP connection is taken over from the web framework once the head of the response was sent: a transport and a small
+object remain, no request, parser or task, and messages go straight to the transport. Over a WebSocket the framework
+still reads what a client sends; messages go to the transport in frames that are made once for all clients.
 """
 
 from __future__ import annotations
@@ -23,54 +24,57 @@ from triplewire.model.errors import BadRequest, TriplewireError
 from triplewire.rdf.checks import check_nesting
 
 SOCKET_BYTES: Final = 64 * 1024
-"""A message of a client over a WebSocket, which says little."""
+"""Size of a client's message over a WebSocket."""
+
+JsonObject = dict[str, Any]
+MessageHandler = Callable[[JsonObject], Awaitable[None]]
 
 
 class ClientConnection(Protocol):
-    """Carries bytes to one listener."""
+    """Carries bytes to one client."""
 
     @property
     def write(self) -> Callable[[bytes], object]:
-        """Writes without waiting; what the other side does not take yet is kept. Does nothing when it is gone."""
+        """Writes without waiting, into a buffer where the client is behind. Does nothing when the client is gone."""
 
     @property
-    def waiting(self) -> Callable[[], int]:
-        """Tells how many bytes are kept for the other side."""
+    def pending(self) -> Callable[[], int]:
+        """Returns the size of the buffer in bytes."""
 
     @property
     def gone(self) -> bool:
-        """The other side is gone."""
+        """Whether the client has closed the connection."""
 
-    def lost(self, call: Callable[[], None]) -> None:
-        """Have it called when the other side is gone, at once if it is."""
+    def when_lost(self, callback: Callable[[], None]) -> None:
+        """Call back once when the client is gone, at once if it is."""
 
     async def drained(self) -> None:
-        """Wait while the other side is behind. Raises ConnectionError when it is gone."""
+        """Wait while the client is behind. Raises ConnectionError when it is gone."""
 
     def close(self) -> None:
-        """Let the other side read the rest for a short while, then end the connection whatever happens."""
+        """Let the client read the rest for a short while, then end the connection whatever happens."""
 
 
 class MemoryConnection:
-    """Keeps what it is given. `reader` tells how much of it counts as read by the other side: all, unless set."""
+    """Keeps all bytes. `reader` returns how many of them count as read by the client: all, unless given."""
 
     def __init__(self, reader: Callable[[int], int] | None = None) -> None:
         self.data = bytearray()
         self.gone = False
         self._reader = reader or (lambda written: written)
-        self._call: Callable[[], None] = lambda: None
+        self._callback: Callable[[], None] = lambda: None
 
     def write(self, data: bytes) -> None:
         if not self.gone:
             self.data += data
 
-    def waiting(self) -> int:
+    def pending(self) -> int:
         return len(self.data) - self._reader(len(self.data))
 
-    def lost(self, call: Callable[[], None]) -> None:
-        self._call = call
+    def when_lost(self, callback: Callable[[], None]) -> None:
+        self._callback = callback
         if self.gone:
-            call()
+            callback()
 
     async def drained(self) -> None:
         if self.gone:
@@ -80,40 +84,34 @@ class MemoryConnection:
     def close(self) -> None:
         if not self.gone:
             self.gone = True
-            self._call()
-
-
-# Seats: connections of listeners, taken over from the web framework once the head of the answer was sent.
-#
-# What is left of a connection then is a transport and a small object: no request, no parser, no task. Live messages go
-# straight to the transport.
+            self._callback()
 
 
 class HttpConnection(asyncio.Protocol):
-    """The wire of one connection. What the other side says is not listened to."""
+    """The connection of an endless HTTP response. Bytes from the client are ignored."""
 
-    __slots__ = ("_behind", "_call", "_leave", "_timer", "gone", "transport", "waiting", "write")
+    __slots__ = ("_behind", "_callback", "_leave", "_timer", "gone", "pending", "transport", "write")
 
     def __init__(self, transport: asyncio.Transport, leave: Callable[[HttpConnection], None]) -> None:
         self.transport = transport
         self.write: Callable[[bytes], object] = transport.write
-        self.waiting: Callable[[], int] = transport.get_write_buffer_size
+        self.pending: Callable[[], int] = transport.get_write_buffer_size
         self.gone = transport.is_closing()
         self._leave = leave
-        self._call: Callable[[], None] | None = None
+        self._callback: Callable[[], None] | None = None
         self._behind: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    def lost(self, call: Callable[[], None]) -> None:
-        self._call = call
+    def when_lost(self, callback: Callable[[], None]) -> None:
+        self._callback = callback
         if self.gone:
-            call()
+            callback()
 
     async def drained(self) -> None:
         if self._behind is not None:
             await self._behind
         if self.gone:
-            raise ConnectionResetError("the listener is gone")
+            raise ConnectionResetError("the client is gone")
 
     def close(self) -> None:
         if not self.gone and self._timer is None:
@@ -134,58 +132,60 @@ class HttpConnection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         self._leave(self)
-        if self._call is not None:
-            self._call()
+        if self._callback is not None:
+            self._callback()
 
 
 class HttpConnections:
-    """All that are taken."""
+    """All HTTP connections that were taken over."""
 
     def __init__(self) -> None:
-        self._taken: set[HttpConnection] = set()
-        self._empty: asyncio.Event = asyncio.Event()
+        self._open: set[HttpConnection] = set()
+        self._closed: asyncio.Event = asyncio.Event()
 
     def __len__(self) -> int:
-        return len(self._taken)
+        return len(self._open)
 
-    async def take(self, request: web.Request, headers: Mapping[str, str]) -> tuple[web.StreamResponse, HttpConnection]:
-        """Send the head of an answer without an end, and take over. The handler returns the response, and is done with
-        it. From here on no problem document can be sent."""
+    async def take_over(
+        self, request: web.Request, headers: Mapping[str, str]
+    ) -> tuple[web.StreamResponse, HttpConnection]:
+        """Send the head of an endless response and take the connection over. The handler returns the response and is
+        done with it; a problem document cannot be sent any more."""
         response = _HeadResponse(headers=headers)
         response.force_close()
         await response.prepare(request)
         protocol, transport = request.protocol, request.transport
         if transport is None or transport.is_closing():
-            raise ConnectionResetError("gone before the answer began")
-        over = keep_connection(request)
-        seat = HttpConnection(transport, self._leave if over is None else partial(self._leave, over=over))
-        # The framework closes what it still holds when the handler returns.
+            raise ConnectionResetError("the client was gone before the response began")
+        release = keep_connection(request)
+        connection = HttpConnection(transport, partial(self._leave, release=release))
+        # The framework closes the transport that it still holds when the handler returns.
         protocol.transport = None
         manager = protocol._manager
         if manager is not None:
             manager.connection_lost(protocol)
-        transport.set_protocol(seat)
+        transport.set_protocol(connection)
         if protocol.writing_paused:
-            seat.pause_writing()
-        self._taken.add(seat)
-        return response, seat
+            connection.pause_writing()
+        self._open.add(connection)
+        return response, connection
 
-    async def emptied(self) -> None:
-        """Wait until all are gone, for as long as they have to read the rest."""
+    async def wait_until_closed(self) -> None:
+        """Wait until all connections are closed. Raises TimeoutError when clients take too long to read the rest."""
         async with asyncio.timeout(2 * FAREWELL_SECONDS):
-            while self._taken:
-                self._empty.clear()
-                await self._empty.wait()
+            while self._open:
+                self._closed.clear()
+                await self._closed.wait()
 
-    def _leave(self, seat: HttpConnection, over: Callable[[], None] | None = None) -> None:
-        self._taken.discard(seat)
-        self._empty.set()
-        if over is not None:
-            over()
+    def _leave(self, connection: HttpConnection, release: Callable[[], None] | None) -> None:
+        self._open.discard(connection)
+        self._closed.set()
+        if release is not None:
+            release()
 
 
 class _HeadResponse(web.StreamResponse):
-    """The head of an answer; the rest is somebody else's."""
+    """The head of a response whose body is written past the framework."""
 
     async def write_eof(self, data: bytes = b"") -> None:
         assert not data
@@ -195,78 +195,67 @@ def is_chunked(response: web.StreamResponse) -> bool:
     return response.headers.get("Transfer-Encoding") == "chunked"
 
 
-# Sockets: listeners over WebSockets. The framework shakes hands and reads what a client says; what it is told goes to
-# the transport in frames that are made once for all.
-
-JsonObject = dict[str, Any]
-MessageHandler = Callable[[JsonObject], Awaitable[None]]
-
-
 def wants_websocket(request: web.Request) -> bool:
-    """Whether the client wants a WebSocket."""
     return request.headers.get(hdrs.UPGRADE, "").lower() == "websocket"
 
 
 class WebSocketConnection:
-    """One WebSocket. It is written to in whole frames."""
+    """A WebSocket, to which whole frames are written."""
 
     def __init__(
         self, socket: web.WebSocketResponse, writer: AbstractStreamWriter, transport: asyncio.Transport
     ) -> None:
         self.write = transport.write
-        self.waiting = transport.get_write_buffer_size
-        self._socket = socket
+        self.pending = transport.get_write_buffer_size
+        self.response = socket
         self._writer = writer
         self._transport = transport
-        self._call: Callable[[], None] = lambda: None
+        self._callback: Callable[[], None] = lambda: None
         self._closing = asyncio.Event()
 
     @classmethod
     async def open(cls, request: web.Request) -> WebSocketConnection:
-        """Shake hands; from here on no problem document can be sent."""
+        """Shake hands; a problem document cannot be sent any more."""
         socket = web.WebSocketResponse(timeout=FAREWELL_SECONDS, compress=False, max_msg_size=SOCKET_BYTES)
         writer = await socket.prepare(request)
         if writer is None or request.transport is None:
-            raise ConnectionResetError("gone before the answer began")
+            raise ConnectionResetError("the client was gone before the response began")
         return cls(socket, writer, request.transport)
-
-    @property
-    def response(self) -> web.WebSocketResponse:
-        return self._socket
 
     @property
     def gone(self) -> bool:
         return self._transport.is_closing()
 
-    def lost(self, call: Callable[[], None]) -> None:
-        self._call = call
+    def when_lost(self, callback: Callable[[], None]) -> None:
+        self._callback = callback
         if self.gone:
-            call()
+            callback()
 
     async def drained(self) -> None:
         await self._writer.drain()
         if self.gone:
-            raise ConnectionResetError("the listener is gone")
+            raise ConnectionResetError("the client is gone")
 
     def close(self) -> None:
         self._closing.set()
 
-    async def serve(self, hear: MessageHandler) -> None:
-        """Hear what the client says until it goes or the wire is closed. A problem with what it says is told to it."""
-        tasks = [asyncio.ensure_future(self._closing.wait()), asyncio.ensure_future(self._listen(hear))]
+    async def serve(self, handle: MessageHandler) -> None:
+        """Handle messages of the client until it goes or the connection is closed. A TriplewireError that a handler
+        raises is sent to the client as a problem."""
+        tasks = [asyncio.ensure_future(self._closing.wait()), asyncio.ensure_future(self._receive(handle))]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in tasks:
                 task.cancel()
-            self._call()
+            self._callback()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self._socket.close()
+        await self.response.close()
 
-    async def _listen(self, hear: MessageHandler) -> None:
-        async for message in self._socket:
+    async def _receive(self, handle: MessageHandler) -> None:
+        async for message in self.response:
             try:
-                await hear(_parse_object(message.type, message.data))
+                await handle(_parse_object(message.type, message.data))
             except TriplewireError as error:
                 self.write(WEBSOCKET.notice("problem", problem=describe_error(error)))
 
@@ -276,9 +265,9 @@ def _parse_object(kind: WSMsgType, data: object) -> JsonObject:
         raise BadRequest("messages must be text, with a JSON object each")
     check_nesting(data.encode())
     try:
-        found = orjson.loads(data)
+        value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
         raise BadRequest(f"a message is not JSON: {error}") from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise BadRequest("a message must be a JSON object")
-    return found
+    return value

@@ -9,176 +9,168 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from triplewire.config.metrics import Metrics
-from triplewire.config.tracing import Traced, now_ns
+from triplewire.config.tracing import now_ns
 from triplewire.http.delivery.channels import CachedMessages
-from triplewire.http.delivery.events import TAIL_SECONDS
-from triplewire.http.delivery.options import LoopLoad
+from triplewire.http.delivery.events import SourceContext
 from triplewire.http.delivery.subscriptions import StandingQueries, SubscriptionCache
-from triplewire.http.delivery.topics import ClientState, LiveTopic, TopicHistory
-from triplewire.http.formats.messages import NO_FRAMES, Frames, MessageFormat, lane_changed_notice
+from triplewire.http.delivery.topics import LiveTopic, TopicHistory
+from triplewire.http.formats.messages import LANE_CHANGED, NO_FRAMES, Frames, MessageFormat
 from triplewire.http.formats.notifications import MatchGroup, MatchSelector, MatchSolutions, Renderer, group_matches
-from triplewire.http.openapi import operations
-from triplewire.http.ports import EdgeLog, ThreadPool
+from triplewire.http.ports import EdgeLog
 from triplewire.model import START, Subscription
 from triplewire.model.errors import Unavailable
 from triplewire.storage.outbox import Outbox, OutboxChunk, OutboxLane
 
-_BREATH = 250
-"""Notifications between two turns of the event loop: at most 40 µs each, so that nobody waits longer than 10 ms."""
+OUTBOX_POLL_SECONDS: Final = 0.015
+"""Time between two looks of an edge at an outbox; it is added to the delay of a notification."""
 
+_YIELD_NOTIFICATIONS = 250
+"""Notifications between two iterations of the event loop: at most 40 µs each, so that nothing waits longer than
+10 ms."""
 
 Known = TypeVar("Known", bound=StandingQueries)
 
 
 class MatchSource(Generic[Known]):
-    """Brings new chunks of a lane into a room whose keys are the positions at which subscriptions, or queries, were
+    """Brings new chunks of a lane into a topic whose keys are the positions at which subscriptions, or queries, were
     made."""
 
     def __init__(
         self,
         outbox: Outbox,
         log: EdgeLog,
-        standing: Known,
-        workers: ThreadPool,
-        metrics: Metrics,
+        queries: Known,
+        context: SourceContext,
+        topic: LiveTopic[int] | None = None,
         *,
         lane: OutboxLane = OutboxLane.FAST,
-        limit: int = operations.HISTORY_EVENTS,
-        load: LoopLoad | None = None,
     ) -> None:
-        self.room: LiveTopic[int] = LiveTopic(outbox.head(lane), load)
+        self.topic: LiveTopic[int] = LiveTopic(outbox.head(lane)) if topic is None else topic
         self.lane = lane
-        self.slow = lane is OutboxLane.SLOW
-        self.standing = standing
-        standing.rooms.append(self.room)
+        self.queries = queries
         self._outbox = outbox
         self._log = log
-        self._workers = workers
-        self._delivered = metrics.delivered.labels("notification")
-        self._limit = limit
-        self.traced: Traced | None = None
+        self._context = context
+
+    @property
+    def is_slow(self) -> bool:
+        return self.lane is OutboxLane.SLOW
 
     async def step(self) -> None:
-        """Hand out every new chunk, then see off those of what has ended. Nobody there: nothing is read."""
-        # What was matched was matched by the registry as it is known after this.
-        head = await self._workers.run(self._outbox.head, self.lane)
-        await self.standing.refresh()
-        while any(True for _ in self.room) and self.room.place < head:
-            await self._hand_out(await self._workers.run(self._outbox.read, self.room.place, 1, self.lane), head)
-            self.room.settle()
-        self.room.place = max(self.room.place, head)
-        self.room.settle()
-        self._send_over()
-        await self._see_off()
+        """Deliver every new chunk, then end the listeners of queries that have ended. Nothing is read while there is no
+        client."""
+        # The registry as it is known after this is at least as new as the one that the chunks were matched with.
+        head = await self._context.threads.run(self._outbox.head, self.lane)
+        await self.queries.refresh()
+        while not self.topic.is_empty and self.topic.position < head:
+            chunks = await self._context.threads.run(self._outbox.read, self.topic.position, 1, self.lane)
+            await self._deliver(chunks, head)
+            self.topic.settle()
+        self.topic.position = max(self.topic.position, head)
+        self.topic.settle()
+        for made in self.queries.leaving(self.topic, slow=self.is_slow):
+            self.topic.finish(made, LANE_CHANGED)
+        for each in self.queries.ended():
+            if each.made in self.topic and await self.is_settled(each.until):
+                self.topic.finish(each.made, each.last)
 
     def history(self, made: int) -> MatchHistory:
-        """Of what was made at a position."""
-        return MatchHistory(made, self, self._outbox, self._log, self._workers, self._limit)
+        """Return the history of the query made at a position."""
+        return MatchHistory(made, self, self._outbox, self._log, self._context)
 
-    async def _hand_out(self, chunks: Sequence[OutboxChunk], head: int) -> None:
-        # Whoever enters from here on has this chunk from history.
-        before, self.room.place = self.room.place, chunks[0].position if chunks else head
-        groups = [group for chunk in chunks for group in self._grouped(chunk)]
+    async def is_settled(self, until: int) -> bool:
+        """Return whether every event before a position was matched. A registry change alone makes no batch."""
+        position = self.topic.position
+        return position >= until or not (await self._context.threads.run(self._log.read, position, until, 1)).num_rows
+
+    async def _deliver(self, chunks: Sequence[OutboxChunk], head: int) -> None:
+        # Clients that enter from here on have this chunk from history.
+        before, self.topic.position = self.topic.position, chunks[0].position if chunks else head
+        selectors = self.queries.selectors(self.topic, slow=self.is_slow) if chunks else []
+        groups = [group for chunk in chunks for group in group_matches(chunk.matches, selectors)]
         if not groups:
             return
         try:
-            speaker = await self._workers.run(_make_renderer, self._log, chunks[0].matches, groups)
-            await self._push(speaker, groups)
+            renderer = await self._context.threads.run(_make_renderer, self._log, chunks[0].matches, groups)
+            await self._push(renderer, groups)
         except BaseException:
-            # Those who were here are still to be told; nobody is told twice.
-            self.room.place = before
+            # The chunk is delivered again; clients skip what they have.
+            self.topic.position = before
             raise
 
-    def _grouped(self, chunk: OutboxChunk) -> Iterator[MatchGroup]:
-        return group_matches(chunk.matches, self.standing.wanted(self.room, slow=self.slow))
-
-    async def _push(self, speaker: Renderer, groups: Sequence[MatchGroup]) -> None:
-        written, spoken, began = 0, 0, now_ns()
-        for page in (page for group in groups for page in group.pages(self._limit)):
-            shown = self.standing.shown(page.since)
-            if shown is None:
+    async def _push(self, renderer: Renderer, groups: Sequence[MatchGroup]) -> None:
+        written, rendered, began = 0, 0, now_ns()
+        for page in (page for group in groups for page in group.pages(self._context.limit)):
+            presenter = self.queries.presenter(page.since)
+            if presenter is None:
                 continue
-            written += self.room.push(shown.made, CachedMessages(partial(speaker.frames, shown, page)))
-            spoken += len(page.positions)
-            if spoken >= _BREATH:
-                # The loop serves publishers, and writes out what was handed to connections, in between.
-                spoken = 0
+            written += self.topic.push(presenter.made, CachedMessages(partial(renderer.frames, presenter, page)))
+            rendered += len(page.positions)
+            if rendered >= _YIELD_NOTIFICATIONS:
+                # The loop serves publishers, and writes buffers to connections, in between.
+                rendered = 0
                 await asyncio.sleep(0)
-        self._delivered.inc(written)
-        if self.traced is not None:
-            self.traced(speaker.pieces(None).headers(), began, written)
-
-    def _send_over(self) -> None:
-        """Those whose matches come by another lane have had all that comes by this one: they are to come back."""
-        for made in self.standing.leaving(self.room, slow=self.slow):
-            self.room.finish(made, _render_lane_change)
-
-    async def _see_off(self) -> None:
-        for each in self.standing.ended():
-            if each.made in self.room and await self.settled(each.until):
-                self.room.finish(each.made, each.last)
-
-    async def settled(self, until: int) -> bool:
-        """Whether every event before a position was matched. A registry change alone makes no batch."""
-        place = self.room.place
-        return place >= until or not (await self._workers.run(self._log.read, place, until, 1)).num_rows
+        self._context.metrics.delivered.labels("notification").inc(written)
+        if self._context.traced is not None:
+            self._context.traced(renderer.pieces(None).extensions(), began, written)
 
 
 class MatchHistory:
-    """What the outbox still holds for one of them."""
+    """The matches that the outbox still has for one subscription or query."""
 
     def __init__(
-        self, made: int, feed: MatchSource[Any], outbox: Outbox, log: EdgeLog, workers: ThreadPool, limit: int
+        self, made: int, source: MatchSource[Any], outbox: Outbox, log: EdgeLog, context: SourceContext
     ) -> None:
         self._made = made
-        self._lane = feed.lane
-        self._slow = feed.slow
-        self._standing: StandingQueries = feed.standing
-        self._room = feed.room
+        self._lane = source.lane
+        self._is_slow = source.is_slow
+        self._queries: StandingQueries = source.queries
+        self._topic = source.topic
         self._outbox = outbox
         self._log = log
-        self._workers = workers
-        self._limit = limit
+        self._threads = context.threads
+        self._limit = context.limit
 
     @property
-    def least(self) -> int:
+    def floor(self) -> int:
         return START
 
     async def step(self, cursor: int, format: MessageFormat) -> tuple[Frames, int]:
-        wanted = self._standing.wanted((self._made,), slow=self._slow)
-        if not wanted:
-            raise Unavailable("what is listened to was forgotten here meanwhile; come back")
-        return await self._workers.run(self._read, wanted, cursor, self._room.place, format)
+        selectors = self._queries.selectors((self._made,), slow=self._is_slow)
+        if not selectors:
+            raise Unavailable("the subscription is not in the cache of this edge any more; reconnect")
+        return await self._threads.run(self._read, selectors, cursor, self._topic.position, format)
 
     def _read(
-        self, wanted: Sequence[MatchSelector], cursor: int, place: int, format: MessageFormat
+        self, selectors: Sequence[MatchSelector], cursor: int, position: int, format: MessageFormat
     ) -> tuple[Frames, int]:
         for chunk in self._outbox.read(cursor, 1, self._lane):
-            # What was matched after this was looked at may be of a version that is not known yet.
-            return self._first(chunk, wanted, cursor, format) if chunk.position <= place else (NO_FRAMES, place)
-        return NO_FRAMES, place
+            # A chunk beyond the position may have matches of a version that is not known yet.
+            return (
+                self._first(chunk, selectors, cursor, format) if chunk.position <= position else (NO_FRAMES, position)
+            )
+        return NO_FRAMES, position
 
     def _first(
-        self, chunk: OutboxChunk, wanted: Sequence[MatchSelector], cursor: int, format: MessageFormat
+        self, chunk: OutboxChunk, selectors: Sequence[MatchSelector], cursor: int, format: MessageFormat
     ) -> tuple[Frames, int]:
-        """The first matches of a chunk above the cursor: of one version of a subscription, since they follow each
-        other."""
-        pages = [group.page(cursor, self._limit) for group in group_matches(chunk.matches, wanted)]
+        """Render the first matches of a chunk above the cursor. They are of one version of a subscription, since
+        versions follow each other."""
+        pages = [group.page(cursor, self._limit) for group in group_matches(chunk.matches, selectors)]
         pages = [page for page in pages if page.positions]
-        shown = self._standing.shown(pages[0].since) if pages else None
-        if shown is None:
+        presenter = self._queries.presenter(pages[0].since) if pages else None
+        if presenter is None:
             return NO_FRAMES, chunk.position
-        speaker, positions = _make_renderer(self._log, chunk.matches, pages[:1]), pages[0].positions
-        frames = speaker.frames(shown, pages[0], format)
+        renderer, positions = _make_renderer(self._log, chunk.matches, pages[:1]), pages[0].positions
+        frames = renderer.frames(presenter, pages[0], format)
         return frames, positions[-1] if len(pages) > 1 or len(positions) == self._limit else chunk.position
 
 
@@ -187,60 +179,52 @@ def _make_renderer(log: EdgeLog, matches: pa.Table, groups: Sequence[MatchGroup]
     return Renderer(log.entries(positions.tolist()), MatchSolutions(matches), log.begin())
 
 
-def _render_lane_change(listener: ClientState) -> bytes:
-    return lane_changed_notice(listener.manner.format, listener.cursor)
-
-
-# Lanes: the matches of most subscriptions come by the main lane; of those that were too expensive, from some position
-# on, by the slow one. A listener is in the room of one lane, and those in the main lane never wait for the other.
-
-
 @dataclass(frozen=True)
 class OutboxLanes:
-    """Both feeds."""
+    """The sources of the main and the slow lane."""
 
     main: MatchSource[SubscriptionCache]
     slow: MatchSource[SubscriptionCache]
 
-    def of(self, subscription: Subscription) -> tuple[LiveTopic[int], TopicHistory]:
-        """The room where its listeners are from now on, and what was matched before they came."""
-        feeds = (self.main, self.slow)
-        turns = self.main.standing.turns(subscription.made)
-        if len(turns) == 1:
-            return self.main.room, self.main.history(subscription.made)
-        parts = [LaneSpan(start, feeds[slow].room, feeds[slow].history(subscription.made)) for start, slow in turns]
-        return parts[-1].room, LaneHistory(parts)
+    def resolve(self, subscription: Subscription) -> tuple[LiveTopic[int], TopicHistory]:
+        """Return the topic of a subscription's clients from now on, and the history that leads there."""
+        lanes, made = (self.main, self.slow), subscription.made
+        changes = self.main.queries.lane_changes(made)
+        if len(changes) == 1:
+            return self.main.topic, self.main.history(made)
+        spans = [LaneSpan(start, lanes[slow].topic, lanes[slow].history(made)) for start, slow in changes]
+        return spans[-1].topic, LaneHistory(spans)
 
 
 @dataclass(frozen=True)
 class LaneSpan:
-    """What of a history comes by one lane: above a position, up to the next part."""
+    """The part of a history that comes by one lane: above a position, up to the next span."""
 
     start: int
-    room: LiveTopic[int]
+    topic: LiveTopic[int]
     history: TopicHistory
 
 
 @dataclass(frozen=True)
 class LaneHistory:
-    """The history of a subscription that went from lane to lane: part by part."""
+    """The history of a subscription that went from lane to lane, span by span."""
 
-    parts: Sequence[LaneSpan]
+    spans: Sequence[LaneSpan]
 
     @property
-    def least(self) -> int:
-        """All that comes by the lanes before comes first."""
-        return max(self.parts[-1].start, self.parts[-1].history.least)
+    def floor(self) -> int:
+        """The start of the last span: matches of the lanes before come first."""
+        return max(self.spans[-1].start, self.spans[-1].history.floor)
 
     async def step(self, cursor: int, format: MessageFormat) -> tuple[Frames, int]:
-        number = max(0, bisect_right([each.start for each in self.parts], cursor) - 1)
-        part = self.parts[number]
-        if number == len(self.parts) - 1:
-            return await part.history.step(cursor, format)
-        if part.room.place <= cursor:
-            # That lane is not there yet, and what follows must not be told before it.
-            await asyncio.sleep(TAIL_SECONDS)
+        number = max(0, bisect_right([each.start for each in self.spans], cursor) - 1)
+        span = self.spans[number]
+        if number == len(self.spans) - 1:
+            return await span.history.step(cursor, format)
+        if span.topic.position <= cursor:
+            # That lane is not there yet, and matches of the next must not come before its own.
+            await asyncio.sleep(OUTBOX_POLL_SECONDS)
             return NO_FRAMES, cursor
-        frames, reached = await part.history.step(cursor, format)
-        end = self.parts[number + 1].start
-        return frames.upto(end), min(reached, end)
+        frames, reached = await span.history.step(cursor, format)
+        end = self.spans[number + 1].start
+        return frames.up_to(end), min(reached, end)

@@ -23,37 +23,41 @@ from triplewire.model import ENTRIES, START
 from triplewire.model.clock import Clock, SystemClock
 from triplewire.model.errors import BadRequest
 
-MEMORY_BYTES: Final = 8 * 1024 * 1024
-"""Entries of streams that an edge remembers for those who come back, of all streams together, unless set otherwise:
-half an hour of a stream with 10 events of 500 bytes a second."""
+REPLAY_CACHE_BYTES: Final = 8 * 1024 * 1024
+"""Size of the replay cache for all streams together, unless set otherwise: half an hour of a stream with 10 events of
+500 bytes a second."""
 
-MEMORY_SECONDS: Final = 60.0
-"""For how long an edge goes on remembering a stream that nobody listens to any more: who was cut off comes back within
+REPLAY_CACHE_SECONDS: Final = 60.0
+"""How long a stream stays in the cache after its last client left: a client that was cut off reconnects within
 seconds."""
-
-
-# Recalls: how much of streams an edge remembers, as settings say it.
 
 _SIZES = {"kB": 1024, "MB": 1024**2, "GB": 1024**3}
 _AGES = {"s": 1.0, "m": 60.0, "h": 3_600.0}
 _AMOUNT = re.compile(r"(?:(?P<stream>[^=\s]+)=)?(?:(?P<nothing>0)|(?P<count>[0-9]+)(?P<unit>kB|MB|GB|s|m|h))")
 
+_SMALL_CHUNK_BYTES = 16 * 1024
+"""Bytes up to which the entries of a pass are joined with those of others: each table has an overhead."""
+_CHUNKS_JOINED = 16
+_TABLE_BYTES = 2_048
+"""Overhead of a table of few entries."""
+
 
 @dataclass(frozen=True)
 class ReplayCacheConfig:
-    """Bytes that are remembered of all streams together; of one stream by its name, bytes and seconds."""
+    """Sizes and ages of the replay cache."""
 
-    size: int = MEMORY_BYTES
+    size: int = REPLAY_CACHE_BYTES
+    """Bytes of all streams together."""
     seconds: float = inf
-    """Of streams that are not named."""
+    """Age of streams without one of their own."""
     sizes: Mapping[str, int] = field(default_factory=dict)
     ages: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def parsed(cls, texts: Iterable[str]) -> ReplayCacheConfig:
-        """Of texts such as `64MB`, in all, `30s`, of each stream, and of one stream `home=8MB`, `home=10s` or
-        `alerts=0`. Raises BadRequest."""
-        size, seconds = MEMORY_BYTES, inf
+        """Parse texts such as `64MB` for all streams together, `30s` for each stream, and `home=8MB`, `home=10s` or
+        `alerts=0` for one. Raises BadRequest."""
+        size, seconds = REPLAY_CACHE_BYTES, inf
         sizes: dict[str, int] = {}
         ages: dict[str, float] = {}
         for stream, amount in map(_parse_amount, texts):
@@ -68,55 +72,40 @@ class ReplayCacheConfig:
                     ages[stream] = amount
         return cls(size, seconds, sizes, ages)
 
-    def of(self, stream: str) -> int:
-        """Bytes of one stream."""
+    def size_of(self, stream: str) -> int:
+        """Return the bytes of one stream."""
         return min(self.size, self.sizes.get(stream, self.size))
 
-    def age(self, stream: str) -> float:
-        """Seconds of one stream."""
+    def age_of(self, stream: str) -> float:
+        """Return the seconds of one stream."""
         return self.ages.get(stream, self.seconds)
 
 
 def _parse_amount(text: str) -> tuple[str | None, int | float]:
-    found = _AMOUNT.fullmatch(text)
-    if not found:
+    match = _AMOUNT.fullmatch(text)
+    if not match:
         raise BadRequest(
-            f"{text!r} does not say what to remember: say 64MB for all streams, 30s for each, "
+            f"{text!r} is no size or age of the replay cache: give 64MB for all streams, 30s for each, "
             "and for one of them home=8MB, home=10s or home=0"
         )
-    if found["nothing"]:
-        return found["stream"], 0
-    count, unit = int(found["count"]), found["unit"]
-    return found["stream"], count * _SIZES[unit] if unit in _SIZES else count * _AGES[unit]
+    if match["nothing"]:
+        return match["stream"], 0
+    count, unit = int(match["count"]), match["unit"]
+    return match["stream"], count * _SIZES[unit] if unit in _SIZES else count * _AGES[unit]
 
-
-# ```
-# position            start ──────── a stream's ring ────────▶ upto
-#                       │  every entry of the stream            │ up to where passes went
-# read from   the log ◀─┘                                       └─▶ live
-# ```
-#
-# What a pass of the feed has read for its listeners is kept here as it came, so that a returning listener costs the
-# log nothing. Streams share one bound in bytes: where it is met, the stream that was used least recently gives way.
 
 ErasureLookup = Callable[[int], int]
-"""Given a position, that of the newest thing said about an erasure after it, or the position itself."""
-
-_SMALL_CHUNK_BYTES = 16 * 1024
-"""Bytes up to which the entries of a pass are joined with those of others: a table has a price of its own."""
-_CHUNKS_JOINED = 16
-_TABLE_BYTES = 2_048
-"""What a table of few entries takes beside them."""
+"""Returns the position of the newest registry change about an erasure after a position, or the position itself."""
 
 
 def nothing_erased(after: int) -> int:
-    """Where nothing is ever erased."""
+    """Look erasures up in a broker that has none."""
     return after
 
 
 @dataclass(frozen=True)
 class RingChunk:
-    """Entries of one stream that came together."""
+    """Entries of one stream from one pass."""
 
     entries: pa.Table
     last: int
@@ -124,7 +113,7 @@ class RingChunk:
     size: int
 
     @classmethod
-    def of(cls, entries: pa.Table) -> RingChunk:
+    def make(cls, entries: pa.Table) -> RingChunk:
         last, received = (entries[name][-1].as_py() for name in ("position", "received"))
         return cls(entries, last, received, entries.nbytes + _TABLE_BYTES)
 
@@ -135,113 +124,112 @@ class RingBuffer:
 
     start: int
     used: float
-    """When somebody last listened to the stream, by the clock's ticks."""
+    """Clock ticks when a client last listened to the stream."""
     chunks: list[RingChunk] = field(default_factory=list)
     size: int = 0
 
     def add(self, entries: pa.Table) -> None:
-        self.chunks.append(RingChunk.of(entries))
+        self.chunks.append(RingChunk.make(entries))
         self.size += self.chunks[-1].size
         tail = self.chunks[-_CHUNKS_JOINED:]
         if len(tail) == _CHUNKS_JOINED and all(each.size <= _SMALL_CHUNK_BYTES for each in tail):
-            self.chunks[-_CHUNKS_JOINED:] = [
-                RingChunk.of(pa.concat_tables([each.entries for each in tail]).combine_chunks())
-            ]
+            joined = pa.concat_tables([each.entries for each in tail]).combine_chunks()
+            self.chunks[-_CHUNKS_JOINED:] = [RingChunk.make(joined)]
             self.size = sum(each.size for each in self.chunks)
 
-    def drop(self) -> None:
-        """Let the oldest go."""
+    def drop_oldest(self) -> None:
         chunk = self.chunks.pop(0)
         self.start = chunk.last
         self.size -= chunk.size
 
-    def above(self, after: int, upto: int, limit: int) -> pa.Table:
+    def read(self, after: int, end: int, limit: int) -> pa.Table:
         first = bisect_right(self.chunks, after, key=lambda each: each.last)
-        found, count = [ENTRIES.empty_table()], 0
+        parts, count = [ENTRIES.empty_table()], 0
         for chunk in self.chunks[first:]:
-            part = _select_range(chunk.entries, after, upto)
-            found.append(part)
+            part = _select_range(chunk.entries, after, end)
+            parts.append(part)
             count += part.num_rows
-            if count >= limit or chunk.last >= upto:
+            if count >= limit or chunk.last >= end:
                 break
-        return pa.concat_tables(found).slice(0, limit)
+        return pa.concat_tables(parts).slice(0, limit)
 
 
 class RecentEvents:
-    """Of all streams of an edge. Passes add to it; any thread reads."""
+    """The rings of all streams of an edge. The live source adds to them; any thread reads."""
 
     def __init__(
         self,
-        recall: ReplayCacheConfig | None = None,
+        config: ReplayCacheConfig | None = None,
         clock: Clock | None = None,
         erased: ErasureLookup = nothing_erased,
     ) -> None:
         self.size = 0
-        self._recall = recall or ReplayCacheConfig()
+        self._config = config or ReplayCacheConfig()
         self._clock = clock or SystemClock()
         self._erased = erased
-        self._mark: int = START
-        self._upto: int = START
+        self._erasure: int = START
+        self._end: int = START
         self._rings: OrderedDict[str, RingBuffer] = OrderedDict()
-        """The one that was used least recently comes first."""
-        self._turn = Lock()
+        """The least recently used comes first."""
+        self._lock = Lock()
 
     def __contains__(self, stream: str) -> bool:
-        """Whether a pass is to hand over what it has of the stream, even if nobody listens to it now."""
+        """Return whether the live source must add entries of a stream, even if no client listens to it now."""
         return stream in self._rings
 
     def __len__(self) -> int:
         return len(self._rings)
 
-    def look(self) -> int:
-        """Forget everything if anything was erased meanwhile. It gives the mark that goes with what is read next."""
-        mark = self._erased(self._mark)
-        with self._turn:
-            if mark > self._mark:
-                self._mark = mark
-                self._forget()
-            return self._mark
+    def check_erasures(self) -> int:
+        """Empty the cache if there was an erasure meanwhile; return the erasure position that goes with what is read
+        next."""
+        erasure = self._erased(self._erasure)
+        with self._lock:
+            if erasure > self._erasure:
+                self._erasure = erasure
+                self._clear()
+            return self._erasure
 
     def keep(
-        self, parts: Mapping[str, pa.Table], after: int, upto: int, mark: int, listened: Collection[str] = ()
+        self, parts: Mapping[str, pa.Table], after: int, end: int, erasure: int, listened: Collection[str] = ()
     ) -> None:
-        """Take in what a pass has read between two positions, by streams: all entries of those that are listened to,
-        and of those that are in here. `mark` is what `look` gave before it was read."""
+        """Add what a pass has read between two positions, by stream: all entries of streams that are listened to, and
+        of those that are in here. `erasure` is what `check_erasures` returned before the reading."""
         now = self._clock.ticks()
-        with self._turn:
-            if mark != self._mark or after != self._upto:
-                self._forget()
-            self._upto = upto
-            if mark == self._mark:
-                self._listened(listened, after, now)
+        with self._lock:
+            if erasure != self._erasure or after != self._end:
+                self._clear()
+            self._end = end
+            if erasure == self._erasure:
+                self._touch(listened, after, now)
                 for stream, entries in parts.items():
                     self._add(stream, entries)
-                self._give_way(now)
+                self._evict(now)
 
-    def page(self, stream: str, after: int, upto: int, limit: int) -> tuple[pa.Table, int] | None:
-        """At most `limit` entries of a stream at positions p with `after < p <= upto`, and the position up to which
-        these are all; None where memory does not reach back so far."""
-        with self._turn:
-            ring, end = self._rings.get(stream), min(upto, self._upto)
+    def page(self, stream: str, after: int, end: int, limit: int) -> tuple[pa.Table, int] | None:
+        """Return at most `limit` entries of a stream at positions p with `after < p <= end`, and the position up to
+        which these are all; None if the cache does not reach back so far."""
+        with self._lock:
+            ring, end = self._rings.get(stream), min(end, self._end)
             if ring is None or after < ring.start or after >= end:
                 return None
             self._rings.move_to_end(stream)
             ring.used = self._clock.ticks()
-            found, mark = ring.above(after, end, limit), self._mark
-        # Looked at after the reading: what was read before somebody asked for its erasure is not shown either.
-        if self.look() != mark:
+            entries, erasure = ring.read(after, end, limit), self._erasure
+        # Checked after the reading: entries that were read before their erasure was requested are not sent either.
+        if self.check_erasures() != erasure:
             return None
-        return found, end if found.num_rows < limit else found["position"][-1].as_py()
+        return entries, end if entries.num_rows < limit else entries["position"][-1].as_py()
 
     def covers(self, stream: str, after: int) -> bool:
-        """Whether it has every entry of a stream after a position, up to where passes went."""
-        with self._turn:
+        """Return whether every entry of a stream after a position is here, up to the last pass."""
+        with self._lock:
             ring = self._rings.get(stream)
-            return ring is not None and ring.start <= after < self._upto
+            return ring is not None and ring.start <= after < self._end
 
     def find(self, stream: str, event: str) -> int | None:
-        """The newest position of the event with this id, in a stream, if it is remembered."""
-        with self._turn:
+        """Return the newest position of the event with this id in a stream, if it is here."""
+        with self._lock:
             ring = self._rings.get(stream)
             for chunk in reversed(ring.chunks if ring else []):
                 rows = pc.indices_nonzero(pc.equal(chunk.entries["event"], event))
@@ -250,12 +238,12 @@ class RecentEvents:
                     return position
         return None
 
-    def _listened(self, streams: Collection[str], after: int, now: float) -> None:
+    def _touch(self, streams: Collection[str], after: int, now: float) -> None:
         for stream in streams:
             ring = self._rings.get(stream)
             if ring is not None:
                 ring.used = now
-            elif self._recall.of(stream):
+            elif self._config.size_of(stream):
                 self._rings[stream] = RingBuffer(after, now)
 
     def _add(self, stream: str, entries: pa.Table) -> None:
@@ -265,29 +253,29 @@ class RecentEvents:
         self._rings.move_to_end(stream)
         self.size -= ring.size
         ring.add(entries)
-        most, oldest = self._recall.of(stream), self._clock.now() - self._recall.age(stream) * 1_000_000
+        most, oldest = self._config.size_of(stream), self._clock.now() - self._config.age_of(stream) * 1_000_000
         while ring.chunks and (ring.size > most or ring.chunks[0].received < oldest):
-            ring.drop()
+            ring.drop_oldest()
         self.size += ring.size
 
-    def _give_way(self, now: float) -> None:
-        """Streams to which nobody has come back for long go, and what is over the bound of all."""
-        for stream in [name for name, ring in self._rings.items() if now - ring.used > MEMORY_SECONDS]:
+    def _evict(self, now: float) -> None:
+        """Drop streams without clients for long, and what exceeds the bound of all."""
+        for stream in [name for name, ring in self._rings.items() if now - ring.used > REPLAY_CACHE_SECONDS]:
             self.size -= self._rings.pop(stream).size
-        while self.size > self._recall.size:
-            stream, ring = next((name, each) for name, each in self._rings.items() if each.chunks)
+        while self.size > self._config.size:
+            ring = next(each for each in self._rings.values() if each.chunks)
             self.size -= ring.size
-            ring.drop()
+            ring.drop_oldest()
             self.size += ring.size
 
-    def _forget(self) -> None:
+    def _clear(self) -> None:
         self._rings.clear()
         self.size = 0
 
 
-def _select_range(entries: pa.Table, after: int, upto: int) -> pa.Table:
-    """The rows at positions p with `after < p <= upto`, of rows in order."""
+def _select_range(entries: pa.Table, after: int, end: int) -> pa.Table:
+    """Select the rows at positions p with `after < p <= end`, of rows in order."""
     positions = entries["position"]
-    if positions[0].as_py() > after and positions[-1].as_py() <= upto:
+    if positions[0].as_py() > after and positions[-1].as_py() <= end:
         return entries
-    return entries.filter(pc.and_(pc.greater(positions, after), pc.less_equal(positions, upto)))
+    return entries.filter(pc.and_(pc.greater(positions, after), pc.less_equal(positions, end)))

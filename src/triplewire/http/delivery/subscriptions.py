@@ -1,62 +1,71 @@
-"""Subscriptions that have listeners here: a cache that follows the registry, and the leases that end a subscription to
-which no client listens.
+"""Standing queries that have listeners here: subscriptions and continuous queries, in caches that follow the registry,
+and how the answers of continuous queries are rendered.
 
-An edge does not mirror the registry: it loads a subscription when the first listener comes, then follows its versions
-and its end. It keeps it for a while after the last listener left, so that a client that lost its connection can still
-fetch what was matched before the end. Every edge renews the leases of what is listened to there and ends those that
-have expired.
+An edge does not mirror the registry: it loads an entry when the first listener comes, then follows its versions and its
+end. It keeps the entry for a while after the last listener left, so that a client that lost its connection can still
+fetch what was matched before the end. A continuous query that is suspended has ended for its listeners.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Generic, Protocol, TypeVar
 
-from triplewire.http.delivery.topics import ClientState, ClosingMessage, LiveTopic
-from triplewire.http.formats.messages import end_notice
-from triplewire.http.formats.notifications import MatchPresenter, MatchSelector, SubscriptionPresenter
+import pyarrow as pa
+
+from triplewire.http.delivery.topics import LiveTopic
+from triplewire.http.formats.messages import (
+    ClosingMessage,
+    EntryPieces,
+    Notification,
+    end_message,
+    format_time,
+    render_members,
+)
+from triplewire.http.formats.notifications import (
+    MatchPresenter,
+    MatchSelector,
+    Renderer,
+    SubscriptionPresenter,
+    describe_limit,
+)
 from triplewire.http.ports import EdgeLog, ThreadPool
-from triplewire.http.resources.documents import BULK_LINES
 from triplewire.matching.index import Membership, Memberships
+from triplewire.matching.index.programs import Opcode
 from triplewire.matching.index_maintenance import shape_memberships
+from triplewire.matching.plans import SOLUTIONS
 from triplewire.matching.shapes import Shape
-from triplewire.model import END, START, Subscription
-from triplewire.model.clock import Clock
-from triplewire.model.errors import NotFound, TriplewireError
+from triplewire.model import END, ENTRIES, START, Kind, LimitReached, Subscription, format_position
+from triplewire.model.errors import NotFound
+from triplewire.model.subscriptions import ANSWER, ContinuousQuery, QueryState
+from triplewire.model.terms import boolean_document, results_document
 from triplewire.security import Visibility
+from triplewire.sparql import parse_query
 from triplewire.storage.registry.ports import Registry, RegistryChange
 from triplewire.storage.registry.security import VisibilityStore
 from triplewire.storage.registry.subscriptions import (
-    EXPIRY,
     LANE,
-    LEASE,
+    QUERY,
     SHAPE,
     SUBSCRIPTION,
-    Lease,
     end_subscription,
-    expiry_key,
-    lease_from_change,
-    lease_to_value,
-    parse_expiry_key,
+    query_from_change,
     read_versions,
     subscription_from_change,
 )
 
-REMEMBERED_SUBSCRIPTIONS: Final = 20_000
-"""Subscriptions that an edge remembers after their listeners left: about 1 kB each, more than its listeners."""
+CACHED_SUBSCRIPTIONS: Final = 20_000
+"""Subscriptions that an edge keeps after their listeners left: about 1 kB each, and more than its listeners."""
 
-
-# Standing questions, as the feed of what was found for them knows them.
+QUERY_NOUN = "query"
 
 
 @dataclass(frozen=True)
 class EndedQuery:
-    """One that ended at a position, and what its listeners are told at last."""
+    """A subscription or query that ended at a position, and the last message to its listeners."""
 
     made: int
     until: int
@@ -64,301 +73,369 @@ class EndedQuery:
 
 
 class StandingQueries(Protocol):
-    """Those that are listened to here, by the positions at which they were made."""
-
-    rooms: list[LiveTopic[int]]
-    """Where somebody may listen to them: those in there are not forgotten."""
+    """Subscriptions or continuous queries that have listeners here, by the positions at which they were made."""
 
     async def refresh(self) -> bool:
-        """Take in what changed; whether one that is known here ended."""
+        """Follow the registry; return whether one that is known here has ended."""
 
-    def wanted(self, made: Iterable[int], *, slow: bool = False) -> list[MatchSelector]:
-        """How the matches of those are told, in one of the lanes, that were made at these positions."""
+    def selectors(self, made: Iterable[int], *, slow: bool = False) -> list[MatchSelector]:
+        """Return the selectors of the matches, in one of the lanes, of those made at these positions."""
 
-    def shown(self, since: int) -> MatchPresenter | None:
-        """How matches are put into words of what began at a position; None where it is not known here."""
+    def presenter(self, since: int) -> MatchPresenter | None:
+        """Return the presenter for matches of the version that began at a position; None if it is not known here."""
 
-    def leaving(self, room: LiveTopic[int], *, slow: bool) -> Sequence[int]:
-        """Those in the room of a lane that are to come back, because their matches come by another from here on."""
+    def leaving(self, topic: LiveTopic[int], *, slow: bool) -> Sequence[int]:
+        """Return those in the topic of a lane whose matches come by the other lane from here on."""
 
-    def ended(self) -> Sequence[EndedQuery]:
-        """Those that have ended."""
-
-
-# An edge does not mirror the whole registry: it looks a subscription up when the first listener comes, and from then
-# on notices its new versions and its end. It remembers it for a while after the last listener left, so that a client
-# that lost its connection can still fetch what was matched before the end.
+    def ended(self) -> Sequence[EndedQuery]: ...
 
 
-class SubscriptionCache:
-    """What is known here, up to a position of the registry. Those in the room are never forgotten."""
+Cached = TypeVar("Cached")
 
-    def __init__(self, registry: Registry, log: EdgeLog, workers: ThreadPool) -> None:
+
+class RegistryCache(Generic[Cached]):
+    """Entries of one kind, known up to a position of the registry. Those with listeners are never dropped."""
+
+    kind: str
+    noun: str
+
+    def __init__(
+        self,
+        registry: Registry,
+        log: EdgeLog,
+        threads: ThreadPool,
+        has_listeners: Callable[[Cached], bool],
+        limit: int = CACHED_SUBSCRIPTIONS,
+    ) -> None:
         self._registry = registry
         self._log = log
-        self.rooms: list[LiveTopic[int]] = []
-        """Of all lanes."""
-        self._workers = workers
+        self._threads = threads
+        self._has_listeners = has_listeners
+        self._limit = limit
         self._position = log.head()
-        self._known: OrderedDict[str, Subscription] = OrderedDict()
+        self._known: OrderedDict[str, Cached] = OrderedDict()
+        # A look-up and a refresh never overlap, so that no end is missed between them.
+        self._lock = asyncio.Lock()
+
+    async def find(self, id: str, *, resuming: bool) -> Cached:
+        """Return an entry. One that has ended is found only by clients that resume. Raises NotFound."""
+        async with self._lock:
+            change = await self._threads.run(self._registry.get, self.kind, id)
+            if change is not None and id not in self._known:
+                await self._load(change)
+            known = self._known.get(id)
+            if known is None or (change is None and not resuming):
+                raise NotFound(f"there is no {self.noun} {id}")
+            self._known.move_to_end(id)
+            self._drop_oldest()
+            return known
+
+    async def refresh(self) -> bool:
+        """Follow the registry; return whether an entry that is known here has ended."""
+        async with self._lock:
+            self._position, changes = await self._threads.run(self._read_changes, self._position)
+            self._notice(changes)
+            concerned = [each for each in changes if each.kind == self.kind and each.key in self._known]
+            return any([await self._change(each) for each in concerned])
+
+    async def _load(self, change: RegistryChange) -> None:
+        raise NotImplementedError
+
+    async def _change(self, change: RegistryChange) -> bool:
+        """Follow a change of a known entry; return whether it has ended."""
+        raise NotImplementedError
+
+    def _drop(self, entry: Cached) -> None:
+        """Forget what is kept beside an entry."""
+        raise NotImplementedError
+
+    def _notice(self, changes: Sequence[RegistryChange]) -> None:
+        """Follow changes of other kinds."""
+
+    def _read_changes(self, after: int) -> tuple[int, Sequence[RegistryChange]]:
+        """Return the head, and the changes up to it; none while nothing is known here, since none matters then."""
+        head = self._log.head()
+        return head, self._registry.changes(after, head) if head > after and self._known else ()
+
+    def _drop_oldest(self) -> None:
+        for id in list(self._known)[: max(0, len(self._known) - self._limit)]:
+            if not self._has_listeners(self._known[id]):
+                self._drop(self._known.pop(id))
+
+
+class SubscriptionCache(RegistryCache[Subscription]):
+    """Subscriptions, their versions and shapes, and the lane of each shape."""
+
+    kind, noun = SUBSCRIPTION, "subscription"
+
+    def __init__(
+        self,
+        registry: Registry,
+        log: EdgeLog,
+        threads: ThreadPool,
+        topics: Sequence[LiveTopic[int]] = (),
+        limit: int = CACHED_SUBSCRIPTIONS,
+    ) -> None:
+        """`topics` are those of all lanes."""
+        super().__init__(registry, log, threads, lambda each: any(each.made in topic for topic in topics), limit)
         self._by_made: dict[int, str] = {}
         self._by_since: dict[int, Subscription] = {}
         """All versions that are known, by where they began."""
         self._ended: set[str] = set()
-        self._shapes: dict[str, Shape] = {}
-        self._sights = VisibilityStore(registry)
-        self._lanes: dict[str, int | None] = {}
-        """Of each shape: where it went to the slow lane, if it did."""
-        self._groups: dict[str, Memberships] = {}
+        self._shapes: dict[str, tuple[Shape, Memberships]] = {}
+        self._shape_uses: Counter[str] = Counter()
+        """Versions that have each shape; a shape without one is dropped."""
+        self._lanes: dict[str, int] = {}
+        """Position from which on the matches of a shape come by the slow lane."""
         self._memberships: dict[int, Membership | None] = {}
-        # A look-up and a refresh never overlap, so that no end slips through between them.
-        self._turn = asyncio.Lock()
+        self._visibilities = VisibilityStore(registry)
 
-    async def find(self, id: str, *, resuming: bool) -> Subscription:
-        """The subscription. One that has ended is found only by those who come back to it."""
-        async with self._turn:
-            change = await self._workers.run(self._registry.get, SUBSCRIPTION, id)
-            if change is not None and id not in self._known:
-                for each in await self._workers.run(read_versions, self._registry, subscription_from_change(change)):
-                    await self._note(each)
-            known = self._known.get(id)
-            if known is None or (change is None and not resuming):
-                raise NotFound(f"there is no subscription {id}")
-            self._known.move_to_end(id)
-            self._forget_oldest()
-            return known
-
-    async def refresh(self) -> bool:
-        """Take in what changed; whether a subscription that is known here ended."""
-        async with self._turn:
-            self._position, changes = await self._workers.run(self._news, self._position)
-            self._lanes |= {each.key: each.position for each in changes if each.kind == LANE}
-            concerned = [each for each in changes if each.kind == SUBSCRIPTION and each.key in self._known]
-            return any([await self._change(each) for each in concerned])
-
-    def slow(self, made: int) -> bool:
-        """Whether the newest version of the one that was made at a position is of a shape of the slow lane."""
+    def is_slow(self, made: int) -> bool:
+        """Return whether the newest version of a subscription has a shape of the slow lane."""
         newest = self._known.get(self._by_made.get(made, ""))
-        return newest is not None and self.moved(newest) is not None
+        return newest is not None and newest.shape in self._lanes
 
-    def turns(self, made: int) -> list[tuple[int, bool]]:
-        """Positions, in order, from which on the matches of a subscription come by another lane: whether by the slow
-        one. Versions may be of different shapes."""
-        found: list[tuple[int, bool]] = [(START, False)]
+    def lane_changes(self, made: int) -> list[tuple[int, bool]]:
+        """Return the positions, in order, from which on the matches of a subscription come by another lane, and whether
+        by the slow one. Versions may have different shapes."""
+        changes: list[tuple[int, bool]] = [(START, False)]
         for version in self.versions(made):
-            moved = self.moved(version)
-            turn = END if moved is None or moved >= version.until else max(moved, version.since)
-            for start, slow in ((version.since, False), (turn, True)):
-                if slow != found[-1][1] and start < min(version.until, turn + slow):
-                    found.append((start, slow))
-        return found
+            moved = self._lanes.get(version.shape)
+            change = END if moved is None or moved >= version.until else max(moved, version.since)
+            for start, slow in ((version.since, False), (change, True)):
+                if slow != changes[-1][1] and start < min(version.until, change + slow):
+                    changes.append((start, slow))
+        return changes
 
-    def leaving(self, room: LiveTopic[int], *, slow: bool) -> list[int]:
-        """Those in the room of a lane whose matches come by another from some place on, and that had all of this."""
-        if not slow and not any(each is not None for each in self._lanes.values()):
+    def leaving(self, topic: LiveTopic[int], *, slow: bool) -> list[int]:
+        if not slow and not self._lanes:
             return []
-        elsewhere = [(made, *self.turns(made)[-1]) for made in room if self.slow(made) != slow]
-        return [made for made, start, other in elsewhere if other != slow and start <= room.place]
+        elsewhere = [(made, *self.lane_changes(made)[-1]) for made in topic if self.is_slow(made) != slow]
+        return [made for made, start, other in elsewhere if other != slow and start <= topic.position]
 
     def ended(self) -> list[EndedQuery]:
-        """Those that have ended."""
         gone = (self._known[id] for id in self._ended)
-        return [EndedQuery(each.made, each.until, partial(_render_end, each.id)) for each in gone]
+        return [EndedQuery(each.made, each.until, end_message(each.id)) for each in gone]
 
     def is_ended(self, id: str) -> bool:
-        """Whether one has ended, as far as is known here."""
         return id in self._ended
 
-    def shown(self, since: int) -> SubscriptionPresenter | None:
-        """What matches of the version that began at a position are expanded with, and shown of; None where it is not
-        known here."""
+    def presenter(self, since: int) -> SubscriptionPresenter | None:
         version = self._by_since.get(since)
         if version is None:
             return None
         newest = self._known.get(version.id, version)
-        return SubscriptionPresenter(version, self._shapes[version.shape], self.sight(version), self.sight(newest))
+        shape, _ = self._shapes[version.shape]
+        return SubscriptionPresenter(version, shape, self.visibility(version), self.visibility(newest))
 
-    def sight(self, subscription: Subscription) -> Visibility | None:
-        """What its owner sees of events; None is everything."""
-        return self._sights.find(subscription.sight)
+    def visibility(self, subscription: Subscription) -> Visibility | None:
+        """Return what the owner sees of events; None is everything."""
+        return self._visibilities.find(subscription.sight)
 
-    def moved(self, subscription: Subscription) -> int | None:
-        """The position above which its matches come by the slow lane; None where they do not."""
-        return self._lanes.get(subscription.shape)
-
-    def wanted(self, made: Iterable[int], *, slow: bool = False) -> list[MatchSelector]:
-        """How the matches of those are told, in one of the lanes, that were made at these positions and are known
-        here."""
-        return [self.listened(version, slow=slow) for each in made for version in self.versions(each)]
+    def selectors(self, made: Iterable[int], *, slow: bool = False) -> list[MatchSelector]:
+        return [self.selector(version, slow=slow) for each in made for version in self.versions(each)]
 
     def versions(self, made: int) -> list[Subscription]:
-        """The versions, in order, of the one that was made at a position; none if it is not known here."""
+        """Return the versions, in order, of the subscription made at a position; none if it is not known here."""
         if made not in self._by_made:
             return []
         newest = self._known[self._by_made[made]]
-        found = (self._by_since.get(since) for since in (*newest.earlier, newest.since))
-        return [each for each in found if each is not None]
+        versions = (self._by_since.get(since) for since in (*newest.earlier, newest.since))
+        return [each for each in versions if each is not None]
 
-    def listened(self, subscription: Subscription, *, slow: bool = False) -> MatchSelector:
-        """How its matches are told from others."""
-        if subscription.since not in self._memberships:
-            found = self._groups[subscription.shape].of(subscription.constants)
-            self._memberships[subscription.since] = found
-        moved = self.moved(subscription)
-        turn = END if moved is None else moved
-        after, until = (turn, subscription.until) if slow else (START, min(subscription.until, turn + 1))
-        return MatchSelector(subscription.since, until, self._memberships[subscription.since], after)
+    def selector(self, version: Subscription, *, slow: bool = False) -> MatchSelector:
+        if version.since not in self._memberships:
+            _, memberships = self._shapes[version.shape]
+            self._memberships[version.since] = memberships.of(version.constants)
+        change = self._lanes.get(version.shape, END)
+        after, until = (change, version.until) if slow else (START, min(version.until, change + 1))
+        return MatchSelector(version.since, until, self._memberships[version.since], after)
+
+    async def _load(self, change: RegistryChange) -> None:
+        for each in await self._threads.run(read_versions, self._registry, subscription_from_change(change)):
+            await self._add(each)
 
     async def _change(self, change: RegistryChange) -> bool:
-        """Take in the end of one that is known, or its next version; whether it ended."""
         known = self._known[change.key]
-        if change.value is None:
-            return self._end(change.key, change.position)
-        if change.position > known.since:
-            self._by_since[known.since] = end_subscription(known, change.position)
-            await self._note(subscription_from_change(change))
-        return False
-
-    def _news(self, after: int) -> tuple[int, Sequence[RegistryChange]]:
-        """How far the registry is, and what changed; where nothing is known here, nothing that changes matters."""
-        head = self._log.head()
-        return head, self._registry.changes(after, head) if head > after and self._known else ()
-
-    def _end(self, id: str, position: int) -> bool:
-        known = self._known.get(id)
-        if known is None or known.until != END:
+        if change.value is not None:
+            if change.position > known.since:
+                self._by_since[known.since] = end_subscription(known, change.position)
+                await self._add(subscription_from_change(change))
             return False
-        self._known[id] = self._by_since[known.since] = end_subscription(known, position)
-        self._ended.add(id)
+        if known.until != END:
+            return False
+        self._known[known.id] = self._by_since[known.since] = end_subscription(known, change.position)
+        self._ended.add(known.id)
         return True
 
-    async def _note(self, found: Subscription) -> None:
-        if found.shape not in self._shapes:
-            shape = await self._workers.run(self._load_shape, found.shape)
-            self._shapes[found.shape], self._groups[found.shape] = shape, shape_memberships(shape)
-        if self._lanes.get(found.shape) is None:
-            lane = await self._workers.run(self._registry.get, LANE, found.shape)
-            self._lanes[found.shape] = None if lane is None else lane.position
-        await self._workers.run(self._sights.find, found.sight)
-        self._known[found.id] = found
-        self._by_made[found.made] = found.id
-        self._by_since[found.since] = found
+    def _notice(self, changes: Sequence[RegistryChange]) -> None:
+        self._lanes |= {each.key: each.position for each in changes if each.kind == LANE and each.key in self._shapes}
 
-    def _load_shape(self, key: str) -> Shape:
+    def _drop(self, entry: Subscription) -> None:
+        self._by_made.pop(entry.made, None)
+        self._ended.discard(entry.id)
+        for since in (*entry.earlier, entry.since):
+            self._memberships.pop(since, None)
+            version = self._by_since.pop(since, None)
+            if version is not None:
+                self._release_shape(version.shape)
+
+    async def _add(self, version: Subscription) -> None:
+        if version.shape not in self._shapes:
+            self._shapes[version.shape] = await self._threads.run(self._load_shape, version.shape)
+        if version.shape not in self._lanes:
+            lane = await self._threads.run(self._registry.get, LANE, version.shape)
+            if lane is not None:
+                self._lanes[version.shape] = lane.position
+        await self._threads.run(self._visibilities.find, version.sight)
+        if version.since not in self._by_since:
+            self._shape_uses[version.shape] += 1
+        self._known[version.id] = version
+        self._by_made[version.made] = version.id
+        self._by_since[version.since] = version
+
+    def _load_shape(self, key: str) -> tuple[Shape, Memberships]:
         change = self._registry.get(SHAPE, key)
         if change is None or change.value is None:
             raise NotFound(f"the shape {key} of the subscription is not in the registry")
-        return Shape.from_value(change.value)
+        shape = Shape.from_value(change.value)
+        return shape, shape_memberships(shape)
 
-    def _forget_oldest(self) -> None:
-        for id in list(self._known)[: max(0, len(self._known) - REMEMBERED_SUBSCRIPTIONS)]:
-            if not any(self._known[id].made in room for room in self.rooms):
-                gone = self._known.pop(id)
-                self._by_made.pop(gone.made, None)
-                for since in (*gone.earlier, gone.since):
-                    self._by_since.pop(since, None)
-                    self._memberships.pop(since, None)
-                self._ended.discard(id)
+    def _release_shape(self, shape: str) -> None:
+        self._shape_uses[shape] -= 1
+        if not self._shape_uses[shape]:
+            del self._shape_uses[shape], self._shapes[shape]
+            self._lanes.pop(shape, None)
 
 
-def _render_end(id: str, listener: ClientState) -> bytes:
-    return end_notice(listener.manner.format, id)
+@dataclass(frozen=True)
+class AnswerPresenter:
+    """Renders the answers of a continuous query: those that one event completes together. An ASK has one, and it is
+    true."""
+
+    query: ContinuousQuery
+    asks: bool = False
+    visibility: None = None
+    visibility_now: None = None
+
+    @property
+    def made(self) -> int:
+        return self.query.made
+
+    @property
+    def is_ended(self) -> bool:
+        return self.query.until != END
+
+    def present(self, renderer: Renderer, position: int, rows: Sequence[int]) -> Notification:
+        content = renderer.limit(rows) or self._content(renderer, rows)
+        return Notification(self.query.id, Kind.BINDINGS.value, position, content, made=self.made, noun=QUERY_NOUN)
+
+    def placeholder(self, renderer: Renderer, position: int, rows: Sequence[int]) -> EntryPieces | None:
+        """Return what stands for an event at the position where the query was registered, which has the answers of
+        history, and where it was suspended: no event has completed either."""
+        if position != self.made and not renderer.limit(rows):
+            return None
+        return PlaceholderEntry(self.query, position)
+
+    def _content(self, renderer: Renderer, rows: Sequence[int]) -> dict[str, Any]:
+        if len(rows) > SOLUTIONS and not self.asks:
+            return describe_limit(LimitReached.SOLUTIONS)
+        if self.asks:
+            return {"results": boolean_document(True)}
+        names, terms = self.query.variables, renderer.solutions.terms(rows)
+        width = 1 + len(names)
+        solutions = (terms[start + 1 : start + width] for start in range(0, len(terms), width))
+        return {"results": results_document(names, solutions)}
 
 
-# Leases: subscriptions that end when nobody has listened to them for some time.
-#
-# An edge renews the leases of those that are listened to here, and ends those that have run out, whichever edge made
-# them: what all edges know stands in the registry.
+class PlaceholderEntry(EntryPieces):
+    """An entry without an event."""
 
-LeaseEntry = tuple[str, str, Mapping[str, Any] | None]
+    def __init__(self, query: ContinuousQuery, position: int) -> None:
+        self._summary = render_members({"position": format_position(position), "time": format_time(query.created)})
+        entry = {
+            "position": position,
+            "stream": f"query-{query.id}",
+            "event": f"{ANSWER}{query.id}:{format_position(position)}",
+            "text": "",
+            "time": query.created,
+            "received": query.created,
+            "syntax": "",
+        }
+        super().__init__(pa.Table.from_pylist([entry], schema=ENTRIES))
 
-
-class Leases:
-    """Who is listened to here, and until when the others stay."""
-
-    def __init__(self, registry: Registry, clock: Clock, workers: ThreadPool) -> None:
-        self._registry = registry
-        self._clock = clock
-        self._workers = workers
-        self._started = clock.now()
-        self._heard: Counter[str] = Counter()
-        self._left: dict[str, int] = {}
-        """When the last listener of a subscription went, until the next sweep."""
-        self._leases: dict[str, Lease] = {}
-        """Of those that are listened to here, as they were last renewed here."""
-
-    @asynccontextmanager
-    async def heard(self, id: str) -> AsyncIterator[None]:
-        """While somebody listens to a subscription its lease does not run out; when the last goes it begins anew."""
-        self._heard[id] += 1
-        try:
-            await self._workers.run(self._renew, id)
-            yield
-        finally:
-            self._heard[id] -= 1
-            if not self._heard[id]:
-                del self._heard[id]
-                self._left[id] = self._clock.now()
-
-    async def sweep(self) -> None:
-        """Renew what is listened to, end what has run out."""
-        left, self._left = self._left, {}
-        heard = dict.fromkeys(self._heard, self._clock.now())
-        try:
-            await self._workers.run(self._swept, {**left, **heard})
-        except TriplewireError:
-            self._left = {**left, **self._left}
-            raise
-
-    def _renew(self, id: str, at: int | None = None) -> None:
-        """Begin the lease of a subscription anew, if it has one."""
-        found = self._registry.get(LEASE, id)
-        if found is None or found.value is None:
-            self._leases.pop(id, None)
-            return
-        renewed = Lease.begun(id, found.value["seconds"], self._clock.now() if at is None else at)
-        self._registry.put([(LEASE, id, lease_to_value(renewed))])
-        self._leases[id] = renewed
-
-    def _swept(self, heard: Mapping[str, int]) -> None:
-        for id, at in heard.items():
-            lease = self._leases.get(id)
-            # Renewed when half of it is over: every renewal stays in the registry.
-            if lease is not None and at - (lease.until - _microseconds(lease)) > _microseconds(lease) / 2:
-                self._renew(id, at)
-        self._leases = {id: lease for id, lease in self._leases.items() if id in self._heard}
-        while self._ended(heard) == BULK_LINES:
-            pass
-
-    def _ended(self, heard: Mapping[str, int]) -> int:
-        """Look at leases that may have run out, some at a time; at how many."""
-        now = self._clock.now()
-        due = self._registry.list(EXPIRY, below=expiry_key(now + 1), limit=BULK_LINES)
-        entries = [entry for each in due for entry in self._settled(each, heard, now)]
-        if entries:
-            self._registry.put(entries)
-        return len(due)
-
-    def _settled(self, entry: RegistryChange, heard: Mapping[str, int], now: int) -> Iterator[LeaseEntry]:
-        """The end of a lease that is over, the next look at one that is not."""
-        id = parse_expiry_key(entry)
-        found = self._registry.get(LEASE, id)
-        yield EXPIRY, entry.key, None
-        if found is None:
-            return
-        lease = lease_from_change(found)
-        until = max(lease.until, *(Lease.begun(id, lease.seconds, at).until for at in self._known(id, heard)))
-        if until > now:
-            yield EXPIRY, expiry_key(until, id), {}
-        else:
-            yield SUBSCRIPTION, id, None
-            yield LEASE, id, None
-
-    def _known(self, id: str, heard: Mapping[str, int]) -> list[int]:
-        """When somebody may have listened. While no edge was there nobody could: a lease lasts its time from when this
-        one was started."""
-        return [self._started, *([heard[id]] if id in heard else [])]
+    def summary(self, position: int) -> bytes:
+        return self._summary
 
 
-def _microseconds(lease: Lease) -> int:
-    return round(lease.seconds * 1_000_000)
+class ContinuousQueryCache(RegistryCache[AnswerPresenter]):
+    """Continuous queries, each with its presenter."""
+
+    kind, noun = QUERY, QUERY_NOUN
+
+    def __init__(
+        self,
+        registry: Registry,
+        log: EdgeLog,
+        threads: ThreadPool,
+        has_listeners: Callable[[ContinuousQuery], bool] = lambda query: False,
+    ) -> None:
+        super().__init__(registry, log, threads, lambda each: has_listeners(each.query))
+        self._by_made: dict[int, str] = {}
+
+    def selectors(self, made: Iterable[int], *, slow: bool = False) -> list[MatchSelector]:
+        return [_make_selector(self._known[self._by_made[each]].query) for each in made if each in self._by_made]
+
+    def presenter(self, since: int) -> AnswerPresenter | None:
+        return self._known.get(self._by_made.get(since, ""))
+
+    def leaving(self, topic: LiveTopic[int], *, slow: bool) -> Sequence[int]:
+        return ()
+
+    def ended(self) -> list[EndedQuery]:
+        return [EndedQuery(each.made, each.until, query_end_message(each)) for each in self.ended_queries()]
+
+    def ended_queries(self) -> list[ContinuousQuery]:
+        return [each.query for each in self._known.values() if each.is_ended]
+
+    def is_ended(self, id: str) -> bool:
+        known = self._known.get(id)
+        return known is not None and known.is_ended
+
+    async def _load(self, change: RegistryChange) -> None:
+        presenter = await self._threads.run(_make_presenter, change)
+        self._known[presenter.query.id] = presenter
+        self._by_made[presenter.made] = presenter.query.id
+
+    async def _change(self, change: RegistryChange) -> bool:
+        known = self._known[change.key]
+        suspended = change.value is not None and query_from_change(change).state is QueryState.SUSPENDED
+        if known.is_ended or not (change.value is None or suspended):
+            return False
+        state = QueryState.SUSPENDED if suspended else known.query.state
+        self._known[change.key] = replace(known, query=replace(known.query, until=change.position, state=state))
+        return True
+
+    def _drop(self, entry: AnswerPresenter) -> None:
+        del self._by_made[entry.made]
+
+
+def _make_presenter(change: RegistryChange) -> AnswerPresenter:
+    query = query_from_change(change)
+    if query.state is QueryState.SUSPENDED:
+        query = replace(query, until=change.position)
+    return AnswerPresenter(query, asks=not query.windowed and parse_query(query.text).form == "ask")
+
+
+def query_end_message(query: ContinuousQuery) -> ClosingMessage:
+    """Return the last message of a query."""
+    suspended = query.state is QueryState.SUSPENDED
+    return end_message(query.id, QUERY_NOUN, "suspended, since its state was over the limit" if suspended else "ended")
+
+
+def _make_selector(query: ContinuousQuery) -> MatchSelector:
+    """Select answers whose oldest part came after the query was registered, or as far as it looks back."""
+    if query.group is None:
+        return MatchSelector(query.since, query.until, None)
+    member = Membership(query.group, (), query.after, Opcode.GREATER)
+    return MatchSelector(query.since, query.until, member, at_once=query.begins is not None)

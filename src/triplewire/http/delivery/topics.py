@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Hashable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -19,10 +19,17 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from aiohttp import web
 
 from triplewire.config.metrics import Metrics
-from triplewire.http.delivery.channels import CLIENT_BUFFER_BYTES, Channel, LazyMessages, Listener
+from triplewire.http.delivery.channels import CLIENT_BUFFER_BYTES, CONTEXT_SECONDS, Channel, LazyMessages, Listener
 from triplewire.http.delivery.connections import ClientConnection, HttpConnections, is_chunked
 from triplewire.http.delivery.options import DeliveryOptions, LoopLoad, parse_options
-from triplewire.http.formats.messages import Frames, MessageFormat, failed_notice, gap_notice
+from triplewire.http.formats.messages import (
+    NO_MESSAGE,
+    ClosingMessage,
+    Frames,
+    MessageFormat,
+    failed_message,
+    gap_notice,
+)
 from triplewire.http.ports import EdgeLog, ThreadPool
 from triplewire.model import START, format_position
 from triplewire.model.errors import Unavailable
@@ -31,299 +38,285 @@ LISTENERS: Final = 15_000
 """Open listening connections of one edge process: below the usual limit of open files."""
 
 ACK_SECONDS: Final = 60.0
-"""How long a client that acknowledges may stand still with all of that before it is told that it is too slow."""
-
-
-# A room has a place in the order. Whoever is in the room was given everything up to there, or will be within the pass
-# that is going on. A listener enters when its own cursor has reached the room's place; both are looked at and the
-# listener is entered without giving way in between, hence there is no gap; each message is written only to listeners
-# whose cursor is below it, hence there is no repeat.
-
-Key = TypeVar("Key", bound=Hashable)
-
-
-class ClientState(Protocol):
-    """Whom a last message is for."""
-
-    @property
-    def cursor(self) -> int: ...
-
-    @property
-    def manner(self) -> DeliveryOptions: ...
-
-
-ClosingMessage = Callable[[ClientState], bytes]
-"""The last message of somebody."""
-
-
-class HistoryFailed(Exception):
-    """A history can tell no more. `detail` is what its listener is told at last."""
-
-    def __init__(self, detail: str) -> None:
-        super().__init__(detail)
-        self.detail = detail
-
-    def last(self, listener: ClientState) -> bytes:
-        """How it is told."""
-        return failed_notice(listener.manner.format, listener.cursor, self.detail)
-
-
-class TopicHistory(Protocol):
-    """The past of one listener's subject."""
-
-    @property
-    def least(self) -> int:
-        """The position up to which the past reaches, wherever the room is: nobody enters who was not told so far."""
-
-    async def step(self, cursor: int, format: MessageFormat) -> tuple[Frames, int]:
-        """The next messages above the cursor, boundedly many, and the position up to which that is all of them.
-
-        While the room's place, or the least, is above the cursor, steps get there sooner or later. Raises Over.
-        """
-
-
-class TopicReader(Protocol):
-    """Somebody who is given what others are written, to tell it at a pace of its own."""
-
-    def push(self, telling: LazyMessages) -> int:
-        """Messages, in order; how many of them it had not had."""
-
-    def settle(self) -> None:
-        """A pass is over."""
-
-    def finish(self, last: ClosingMessage) -> None:
-        """Nothing more comes of the key by this room."""
-
-    def send_away(self, last: ClosingMessage) -> None:
-        """Nothing more comes from this edge."""
-
-
-class LiveTopic(Generic[Key]):
-    """Listeners by what they listen to, those of one manner together."""
-
-    def __init__(self, place: int = 0, load: LoopLoad | None = None) -> None:
-        self.place = self.told = place
-        """Of these the second follows when a pass is over: everything up to there was given to those who are here."""
-        self.entered: Callable[[], None] = lambda: None
-        """Called when somebody came in."""
-        self.closed: Callable[[Key, Channel], None] = lambda key, channel: None
-        """Called when the last listener of a channel is gone."""
-        self._load = load or LoopLoad()
-        self._live: dict[Key, dict[DeliveryOptions, Channel]] = {}
-        self._all: dict[Listener, None] = {}
-        self._attached: dict[Key, dict[TopicReader, None]] = {}
-
-    def __len__(self) -> int:
-        """How many are here or on their way through history."""
-        return len(self._all) + sum(map(len, self._attached.values()))
-
-    def __iter__(self) -> Iterator[Key]:
-        """What is listened to live."""
-        return iter({**self._live, **self._attached})
-
-    def __contains__(self, key: Key) -> bool:
-        """Whether somebody listens to it live."""
-        return key in self._live or key in self._attached
-
-    def channels(self, key: Key) -> Sequence[Channel]:
-        """Of those who listen to a key; those that go before others come first."""
-        return sorted(self._live.get(key, {}).values(), key=lambda each: not each.manner.priority)
-
-    def at(self, key: Key) -> Sequence[Listener]:
-        return [listener for channel in self.channels(key) for listener in channel]
-
-    async def listen(self, key: Key, listener: Listener, history: TopicHistory) -> None:
-        """Bring the listener through history into the room, where it stays until it is over."""
-        self._all[listener] = None
-        listener.left = partial(self._leave, key, listener)
-        with suppress(ConnectionError), _closing_on_failure(listener):
-            while not listener.over and listener.cursor < max(self.place, history.least):
-                await listener.replay(*await history.step(listener.cursor, listener.manner.format))
-        if listener.over:
-            return
-        self._channel(key, listener.manner).enter(listener)
-        self.entered()
-
-    def push(self, key: Key, telling: LazyMessages) -> int:
-        """Give messages to all that listen to the key; how many times they are written."""
-        written = sum(channel.push(telling) for channel in self.channels(key))
-        return written + sum(each.push(telling) for each in tuple(self._attached.get(key, ())))
-
-    def settle(self) -> None:
-        """A pass is over: everything up to the place was given out."""
-        self.told = self.place
-        for each in self._everyone_attached():
-            each.settle()
-
-    def attach(self, key: Key, each: TopicReader, history: TopicHistory) -> None:
-        """Somebody comes in who has had everything up to the place from history."""
-        self._attached.setdefault(key, {})[each] = None
-        self.entered()
-
-    def detach(self, key: Key, each: TopicReader) -> None:
-        here = self._attached.get(key, {})
-        here.pop(each, None)
-        if not here:
-            self._attached.pop(key, None)
-
-    def keep_open(self) -> None:
-        """Write a comment to everybody."""
-        for channel in self._channels():
-            channel.tell(channel.manner.format.comment)
-
-    def close(self, last: ClosingMessage) -> None:
-        """Send everybody away."""
-        for channel in self._channels():
-            channel.close(last)
-        for listener in tuple(self._all):
-            listener.finish(last(listener))
-        for each in self._everyone_attached():
-            each.send_away(last)
-
-    def finish(self, key: Key, last: ClosingMessage) -> None:
-        for channel in self.channels(key):
-            channel.close(last)
-        for each in tuple(self._attached.get(key, ())):
-            each.finish(last)
-
-    def _everyone_attached(self) -> list[TopicReader]:
-        return [each for here in self._attached.values() for each in here]
-
-    def _channels(self) -> list[Channel]:
-        return [channel for channels in self._live.values() for channel in channels.values()]
-
-    def _channel(self, key: Key, manner: DeliveryOptions) -> Channel:
-        channels = self._live.setdefault(key, {})
-        found = channels.get(manner)
-        if found is None:
-            found = channels[manner] = Channel(manner, self._load)
-        return found
-
-    def _leave(self, key: Key, listener: Listener) -> None:
-        self._all.pop(listener, None)
-        channels = self._live.get(key, {})
-        channel = channels.get(listener.manner)
-        if channel is None:
-            return
-        channel.leave(listener)
-        if not len(channel):
-            channel.flush()
-            del channels[listener.manner]
-            self.closed(key, channel)
-        if not channels:
-            self._live.pop(key, None)
-
-
-@contextmanager
-def _closing_on_failure(listener: Listener) -> Iterator[None]:
-    try:
-        yield
-    except HistoryFailed as over:
-        listener.finish(over.last(listener))
-
-
-# Subjects: what a client listens to, and from where on.
-
-
-@dataclass(frozen=True)
-class Subscribable(Generic[Key]):
-    """A stream or a subscription."""
-
-    name: str
-    key: Key
-    room: LiveTopic[Key]
-    history: TopicHistory
-    after: int
-    earliest: int | None = None
-    """What is kept, if something after that was missed."""
-    order: int = START
-    """Among others at the same position: where a subscription was made."""
-    window: float = 0.0
-    """How many seconds messages may wait, where a client does not say."""
-    held: Callable[[], AbstractAsyncContextManager[None]] | None = None
-    """Lasts as long as somebody listens."""
-    ended: Callable[[], bool] = lambda: False
-    """Whether nothing more comes of it, anywhere."""
-
-    def holding(self) -> AbstractAsyncContextManager[None]:
-        return nullcontext() if self.held is None else self.held()
-
-
-# The reception: how a request to listen becomes a listener in a room.
+"""How long a client may read, or acknowledge, nothing before it is told that it is too slow."""
 
 _HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no", "Vary": "Accept, Accept-Encoding"}
 
 logger = logging.getLogger(__name__)
 
+Key = TypeVar("Key", bound=Hashable)
+
+
+class HistoryFailed(Exception):
+    """A history cannot go on. `last` is the last message to its client."""
+
+    def __init__(self, last: ClosingMessage | str) -> None:
+        super().__init__(last)
+        self.last = failed_message(last) if isinstance(last, str) else last
+
+
+class TopicHistory(Protocol):
+    """The messages before the present of a topic, for one client."""
+
+    @property
+    def floor(self) -> int:
+        """Position up to which a client must go through history, wherever the topic is."""
+
+    async def step(self, cursor: int, format: MessageFormat) -> tuple[Frames, int]:
+        """Return the next messages above the cursor, boundedly many, and the position up to which these are all.
+
+        While the topic's position, or the floor, is above the cursor, steps get there sooner or later. Raises
+        HistoryFailed.
+        """
+
+
+class TopicReader(Protocol):
+    """A member of a topic that takes messages at a pace of its own."""
+
+    def push(self, messages: LazyMessages) -> int:
+        """Take messages in order; return how many were new."""
+
+    def settle(self) -> None:
+        """Notice that a pass is over."""
+
+    def finish(self, last: ClosingMessage) -> None:
+        """Notice that no more messages of the key come by this topic."""
+
+    def send_away(self, last: ClosingMessage) -> None:
+        """Notice that no more messages come from this edge."""
+
+
+class LiveTopic(Generic[Key]):
+    """Listeners by key, those with equal options in one channel."""
+
+    def __init__(
+        self,
+        position: int = 0,
+        load: LoopLoad | None = None,
+        *,
+        on_enter: Callable[[], None] = lambda: None,
+        on_close: Callable[[Key, Channel], None] = lambda key, channel: None,
+    ) -> None:
+        """`on_enter` is called when a client has entered, `on_close` when the last listener of a channel is gone."""
+        self.position = self.settled = position
+        """Messages up to the second were given to all who are here; it follows the first when a pass is over."""
+        self.context_seconds = CONTEXT_SECONDS
+        """Least time between two compression contexts of a channel."""
+        self._load = load or LoopLoad()
+        self._on_enter = on_enter
+        self._on_close = on_close
+        self._live: dict[Key, dict[DeliveryOptions, Channel]] = {}
+        self._listeners: dict[Listener, None] = {}
+        self._attached: dict[Key, dict[TopicReader, None]] = {}
+
+    def __len__(self) -> int:
+        """Return the number of clients, those that still go through history included."""
+        return len(self._listeners) + sum(map(len, self._attached.values()))
+
+    def __iter__(self) -> Iterator[Key]:
+        """Iterate over the keys that have live clients."""
+        return iter({**self._live, **self._attached})
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._live or key in self._attached
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no client is live."""
+        return not self._live and not self._attached
+
+    def channels(self, key: Key) -> Sequence[Channel]:
+        """Return the channels of a key, those with priority first."""
+        return sorted(self._live.get(key, {}).values(), key=lambda each: not each.options.priority)
+
+    def open(
+        self,
+        key: Key,
+        connection: ClientConnection,
+        cursor: int,
+        metrics: Metrics,
+        limit: int = CLIENT_BUFFER_BYTES,
+        options: DeliveryOptions = DeliveryOptions(),  # noqa: B008
+    ) -> Listener:
+        """Make a listener of a connection, which leaves the topic when it is closed."""
+        listener = Listener(connection, cursor, metrics, limit, options, partial(self._leave, key))
+        if not listener.closed:
+            self._listeners[listener] = None
+        return listener
+
+    async def listen(self, key: Key, listener: Listener, history: TopicHistory) -> None:
+        """Take a listener that `open` has made through history into the topic, where it stays until it is closed."""
+        with suppress(ConnectionError):
+            try:
+                while not listener.closed and listener.cursor < max(self.position, history.floor):
+                    await listener.replay(*await history.step(listener.cursor, listener.options.format))
+            except HistoryFailed as error:
+                listener.finish(error.last)
+        if not listener.closed:
+            self._channel(key, listener.options).enter(listener)
+            self._on_enter()
+
+    def push(self, key: Key, messages: LazyMessages) -> int:
+        """Give messages to all clients of a key; return how many times they are written."""
+        written = sum(channel.push(messages) for channel in self.channels(key))
+        return written + sum(each.push(messages) for each in tuple(self._attached.get(key, ())))
+
+    def settle(self) -> None:
+        """End a pass: messages up to the position were given to all."""
+        self.settled = self.position
+        for each in self._all_attached():
+            each.settle()
+
+    def attach(self, key: Key, reader: TopicReader, history: TopicHistory) -> None:
+        """Enter a reader that has everything up to the position from its history."""
+        self._attached.setdefault(key, {})[reader] = None
+        self._on_enter()
+
+    def detach(self, key: Key, reader: TopicReader) -> None:
+        here = self._attached.get(key, {})
+        here.pop(reader, None)
+        if not here:
+            self._attached.pop(key, None)
+
+    def keep_alive(self) -> None:
+        """Write a comment to all listeners."""
+        for channel in self._channels():
+            channel.write(channel.options.format.comment)
+
+    def close(self, last: ClosingMessage) -> None:
+        """Send all clients away."""
+        for channel in self._channels():
+            channel.close(last)
+        for listener in tuple(self._listeners):
+            listener.finish(last)
+        for reader in self._all_attached():
+            reader.send_away(last)
+
+    def finish(self, key: Key, last: ClosingMessage) -> None:
+        """Send the live clients of a key away."""
+        for channel in self.channels(key):
+            channel.close(last)
+        for reader in tuple(self._attached.get(key, ())):
+            reader.finish(last)
+
+    def _all_attached(self) -> list[TopicReader]:
+        return [each for here in self._attached.values() for each in here]
+
+    def _channels(self) -> list[Channel]:
+        return [channel for channels in self._live.values() for channel in channels.values()]
+
+    def _channel(self, key: Key, options: DeliveryOptions) -> Channel:
+        channels = self._live.setdefault(key, {})
+        channel = channels.get(options)
+        if channel is None:
+            channel = channels[options] = Channel(options, self._load, context_seconds=self.context_seconds)
+        return channel
+
+    def _leave(self, key: Key, listener: Listener) -> None:
+        self._listeners.pop(listener, None)
+        channels = self._live.get(key, {})
+        channel = channels.get(listener.options)
+        if channel is None:
+            return
+        channel.leave(listener)
+        if not len(channel):
+            channel.flush()
+            del channels[listener.options]
+            self._on_close(key, channel)
+        if not channels:
+            self._live.pop(key, None)
+
+
+@dataclass(frozen=True)
+class Subscribable(Generic[Key]):
+    """A stream, subscription or query that a client listens to, and the position after which it does."""
+
+    name: str
+    key: Key
+    topic: LiveTopic[Key]
+    history: TopicHistory
+    after: int
+    earliest: int | None = None
+    """First position that is kept, if events after the requested one were lost."""
+    order: int = START
+    """Order among others at the same position: where a subscription was made."""
+    linger: float = 0.0
+    """Default linger time in seconds."""
+    hold: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    """Makes a context that lasts as long as the client listens."""
+    ended: Callable[[], bool] = lambda: False
+    """Whether no more messages will come, from any edge."""
+
 
 @dataclass(frozen=True)
 class Acceptor:
-    """Opens connections and leads listeners to their room."""
+    """Opens connections and brings listeners to their topic."""
 
-    rooms: Sequence[LiveTopic[Any]]
-    """All that there are: seats are counted over all of them."""
+    topics: Sequence[LiveTopic[Any]]
+    """All topics: the limit of listeners is one for all of them."""
     log: EdgeLog
-    workers: ThreadPool
+    threads: ThreadPool
     metrics: Metrics
     buffer: int = CLIENT_BUFFER_BYTES
-    most: int = LISTENERS
-    patience: float = ACK_SECONDS
-    """Seconds for which a client that sets the pace may stand still."""
-    seats: HttpConnections = field(default_factory=HttpConnections)
-    _attending: set[asyncio.Task[None]] = field(default_factory=set)
+    limit: int = LISTENERS
+    ack_timeout: float = ACK_SECONDS
+    connections: HttpConnections = field(default_factory=HttpConnections)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def __len__(self) -> int:
-        """How many listen."""
-        return max(len(self.seats), sum(map(len, self.rooms)))
+        """Return the number of listeners."""
+        return max(len(self.connections), sum(map(len, self.topics)))
 
     def check_space(self) -> None:
-        """Raises Unavailable when no more listeners are let in; asked before an answer begins."""
-        if len(self) >= self.most:
-            raise Unavailable(f"{self.most} listeners are here already; try another edge, or later")
+        """Raises Unavailable when there are as many listeners as there may be. Call it before a response begins."""
+        if len(self) >= self.limit:
+            raise Unavailable(f"{self.limit} listeners are connected, which is the limit; try another edge, or later")
 
     async def head(self) -> int:
-        """Where `now` is."""
-        return await self.workers.run(self.log.head)
+        """Return the newest position of the log."""
+        return await self.threads.run(self.log.head)
 
-    async def welcome(self, request: web.Request, subject: Subscribable[Key]) -> web.StreamResponse:
-        """Let a listener in, which stays when the request is long over. Raises NotAcceptable or BadRequest."""
-        manner = parse_options(request, subject.window)
+    async def accept(self, request: web.Request, subject: Subscribable[Key]) -> web.StreamResponse:
+        """Open an endless response for a listener, which outlives the request. Raises NotAcceptable or BadRequest."""
+        options = parse_options(request, subject.linger)
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(subject.holding())
-            response, seat = await self.seats.take(request, stream_headers(manner))
-            self.lead(seat, replace(manner, chunked=is_chunked(response)), subject, stack.pop_all())
+            await stack.enter_async_context(subject.hold())
+            response, connection = await self.connections.take_over(request, stream_headers(options))
+            self.start(connection, replace(options, chunked=is_chunked(response)), subject, stack.pop_all())
         return response
 
-    def lead(
-        self, wire: ClientConnection, manner: DeliveryOptions, subject: Subscribable[Key], stays: AsyncExitStack
+    def start(
+        self, connection: ClientConnection, options: DeliveryOptions, subject: Subscribable[Key], held: AsyncExitStack
     ) -> None:
-        """Make a listener of a connection and lead it to its room. What is held is let go when it leaves."""
-        listener = Listener(wire, subject.after, self.metrics, self.buffer, manner)
-        listener.greet(manner.format.head + render_greeting(manner.format, format_position(subject.after), [subject]))
-        self.keep(_attend(subject, listener, None if subject.held is None else stays))
+        """Make a listener of a connection and bring it to its topic; `held` is closed when it leaves."""
+        listener = subject.topic.open(subject.key, connection, subject.after, self.metrics, self.buffer, options)
+        greeting = render_greeting(options.format, format_position(subject.after), [subject])
+        listener.greet(options.format.head + greeting)
+        # A task that waits for the end would cost memory for each listener: only those that hold something have one.
+        self.spawn(_listen(subject, listener, None if subject.hold is nullcontext else held))
 
-    def keep(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Have something done for as long as it takes."""
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run a coroutine as a task that is not garbage-collected before it is done."""
         task = asyncio.create_task(work)
-        self._attending.add(task)
-        task.add_done_callback(self._attending.discard)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         return task
 
 
-async def _attend(subject: Subscribable[Key], listener: Listener, stays: AsyncExitStack | None) -> None:
+async def _listen(subject: Subscribable[Key], listener: Listener, held: AsyncExitStack | None) -> None:
     try:
-        await subject.room.listen(subject.key, listener, subject.history)
+        await subject.topic.listen(subject.key, listener, subject.history)
     except Exception:
-        # The answer has begun: too late for a problem document. The client comes back to where it was.
-        logger.exception("a history failed while somebody listened")
-        listener.finish(b"")
-    if stays is not None:
-        async with stays:
-            await listener.until_over()
+        # The response has begun, so that no problem document can be sent. The client reconnects to where it was.
+        logger.exception("the history of %s failed", subject.name)
+        listener.finish(NO_MESSAGE)
+    if held is not None:
+        async with held:
+            await listener.wait_until_closed()
 
 
 def render_greeting(format: MessageFormat, id: str, subjects: Sequence[Subscribable[Any]]) -> bytes:
-    """The first message: from where on a client is told, and whether anything before that was missed."""
+    """Render the first message: the position after which a client is served, and whether events before it are lost."""
     missed = [(each.after, each.earliest) for each in subjects if each.earliest is not None]
     if not missed:
         return format.notice("position", position=id, missed=False)
@@ -332,7 +325,7 @@ def render_greeting(format: MessageFormat, id: str, subjects: Sequence[Subscriba
     return first + gap_notice(format, asked, earliest)
 
 
-def stream_headers(manner: DeliveryOptions) -> dict[str, str]:
-    """Of an answer without an end."""
-    packed = {"Content-Encoding": manner.encoding.name} if manner.encoding.name else {}
-    return {**_HEADERS, "Content-Type": manner.format.media_type, **packed}
+def stream_headers(options: DeliveryOptions) -> dict[str, str]:
+    """Return the headers of an endless response."""
+    coding = {"Content-Encoding": options.encoding.name} if options.encoding.name else {}
+    return {**_HEADERS, "Content-Type": options.format.media_type, **coding}

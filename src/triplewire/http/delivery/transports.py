@@ -1,7 +1,6 @@
 """Transports: a streaming response, a long poll or a WebSocket session, for one subscribable or for many.
 
-Over a WebSocket a client may acknowledge, subscribe and unsubscribe meanwhile. A long poll answers as soon as there
-is
+Over a WebSocket a client may acknowledge, subscribe and unsubscribe meanwhile. A long poll answers as soon as there is
 a message, or when the client has waited long enough.
 """
 
@@ -20,199 +19,196 @@ from aiohttp import web
 
 from triplewire.http.auth import TOKEN_PARAMETER
 from triplewire.http.delivery.connections import JsonObject, WebSocketConnection, is_chunked, wants_websocket
-from triplewire.http.delivery.merger import MergedBatch, Merger
+from triplewire.http.delivery.merger import FlowControl, MergedBatch, Merger, MessageWriter
 from triplewire.http.delivery.options import DeliveryOptions, parse_options, parse_websocket_options
-from triplewire.http.delivery.replay import ResumeRequest
-from triplewire.http.delivery.requests import parse_number
-from triplewire.http.delivery.topics import Acceptor, ClientState, Subscribable, render_greeting, stream_headers
-from triplewire.http.delivery.writer import FlowControl, MessageWriter, WriterState
-from triplewire.http.formats.messages import MessageFormat, ResumeToken
+from triplewire.http.delivery.replay import ResumeRequest, parse_number
+from triplewire.http.delivery.topics import Acceptor, Subscribable, render_greeting, stream_headers
+from triplewire.http.formats.messages import NO_MESSAGE, MessageFormat, ResumeToken
 from triplewire.http.formats.sse import WEBSOCKET
-from triplewire.http.openapi import operations, stream_operations
-from triplewire.http.openapi.operations import ACK_MESSAGES, POLL_SECONDS_MOST
+from triplewire.http.openapi import stream_operations
+from triplewire.http.openapi.operations import ACK_MESSAGES, HISTORY_EVENTS, POLL_SECONDS_MOST
 from triplewire.model import START, format_position
 from triplewire.model.errors import BadRequest
 
 PAGE_BYTES: Final = 8 * 1024 * 1024
-"""Text of the events in one page; one event more may begin within it. An edge holds it twice while it is written."""
+"""Bytes of the events in one page; one more event may begin within them. An edge holds a page twice while it is
+written."""
 
 POLL_SECONDS: Final = 30.0
-"""How long a client that polls waits for something to come, unless it says otherwise. Many proxies give up at 60."""
-
-
-# Conversations: clients over WebSockets, what they are told and what they may say meanwhile.
+"""How long a long poll waits for a message, unless the client says otherwise. Many proxies give up at 60."""
 
 FindSubscribable = Callable[[str, str, ResumeRequest | None], Awaitable[Subscribable[Any]]]
-"""Finds a subject by its kind, its name, and after what it is to be told."""
+"""Finds a subscribable by its kind, its name, and the position to resume from."""
 
-_BEGIN = {"subscribe": "subscription", "stream": "stream", "query": "query"}
-_STOP = {"unsubscribe": "subscription", "unstream": "stream", "unquery": "query"}
+Subscribables = Sequence[Subscribable[Any]]
+
+_SUBSCRIBE = {"subscribe": "subscription", "stream": "stream", "query": "query"}
+_UNSUBSCRIBE = {"unsubscribe": "subscription", "unstream": "stream", "unquery": "query"}
 _PLURAL = {"subscription": "subscriptions", "stream": "streams", "query": "queries"}
+_COMPRESS: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "zstd": zstandard.compress, "": bytes}
 
 
 def parse_flow_control(request: web.Request, begin: str) -> FlowControl | None:
-    """The window of a client that acknowledges, which has had everything up to an id. Raises BadRequest."""
-    asked = request.query.get("ack", "0")
-    if asked not in ("0", "1"):
-        raise BadRequest(f"ack must be 1 or 0, not {asked!r}")
+    """Return the flow control of a client that acknowledges, and has everything up to an id. Raises BadRequest."""
+    given = request.query.get("ack", "0")
+    if given not in ("0", "1"):
+        raise BadRequest(f"ack must be 1 or 0, not {given!r}")
     messages = int(parse_number(request, "window", ACK_MESSAGES, ACK_MESSAGES, least=1))
-    return FlowControl(begin, messages) if asked == "1" else None
+    return FlowControl(begin, messages) if given == "1" else None
+
+
+def _make_merger(token: ResumeToken, flow: FlowControl | None, *, many: bool) -> Merger:
+    if flow is None:
+        return Merger(token, WEBSOCKET, many=many)
+    return Merger(token, WEBSOCKET, many=many, on_send_away=flow.release)
 
 
 @dataclass(frozen=True)
 class WebSocketSessions:
-    """Lets clients in over WebSockets."""
+    """Serves clients over WebSockets."""
 
-    reception: Acceptor
+    acceptor: Acceptor
 
     async def listen(self, request: web.Request, subject: Subscribable[Any]) -> web.StreamResponse:
-        """To one subject: together with others that get the same bytes, unless the client acknowledges."""
-        window = parse_flow_control(request, format_position(subject.after))
-        if window is not None:
-            return await self.read(request, [subject], Merger(ResumeToken(subject.after), WEBSOCKET), window)
-        manner = parse_websocket_options(request, subject.window)
+        """Serve one subscribable: together with clients that get the same bytes, unless this one acknowledges."""
+        flow = parse_flow_control(request, format_position(subject.after))
+        if flow is not None:
+            merger = _make_merger(ResumeToken(subject.after), flow, many=False)
+            return await self.merge(request, [subject], merger, flow)
+        options = parse_websocket_options(request, subject.linger)
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(subject.holding())
-            wire = await WebSocketConnection.open(request)
-            self.reception.lead(wire, manner, subject, stack.pop_all())
-        await wire.serve(reject_message)
-        return wire.response
+            await stack.enter_async_context(subject.hold())
+            connection = await WebSocketConnection.open(request)
+            self.acceptor.start(connection, options, subject, stack.pop_all())
+        await connection.serve(reject_message)
+        return connection.response
 
-    async def read(
+    async def merge(
         self,
         request: web.Request,
-        subjects: Sequence[Subscribable[Any]],
-        reader: Merger,
-        window: FlowControl | None,
+        subjects: Subscribables,
+        merger: Merger,
+        flow: FlowControl | None,
         find: FindSubscribable | None = None,
     ) -> web.StreamResponse:
-        """At the client's own pace. `find` finds those that it names later."""
+        """Serve subscribables at the client's own pace. `find` finds those that it names later."""
         async with AsyncExitStack() as stack:
-            stack.callback(reader.close)
-            wire = await WebSocketConnection.open(request)
-            at = self.reception
-            teller = MessageWriter(reader, wire, DeliveryOptions(WEBSOCKET), at.metrics, at.patience, window)
-            teller.greet(render_greeting(WEBSOCKET, reader.id(reader.mark), subjects))
-            talk = WebSocketSession(reader, teller, window, find, stack)
+            stack.callback(merger.close)
+            connection = await WebSocketConnection.open(request)
+            metrics, timeout = self.acceptor.metrics, self.acceptor.ack_timeout
+            writer = MessageWriter(merger, connection, DeliveryOptions(WEBSOCKET), metrics, timeout, flow)
+            writer.greet(render_greeting(WEBSOCKET, merger.id(merger.token), subjects))
+            session = WebSocketSession(merger, writer, flow, find, stack)
             for each in subjects:
-                await talk.add(each)
-            task = self.reception.keep(teller.told(stays=find is not None))
+                await session.add(each)
+            task = self.acceptor.spawn(writer.run(stays=find is not None))
             stack.callback(task.cancel)
-            await wire.serve(talk.hear)
-        return wire.response
+            await connection.serve(session.handle)
+        return connection.response
 
 
 @dataclass(frozen=True)
 class WebSocketSession:
-    """What one client says."""
+    """Handles the messages of one client."""
 
-    reader: Merger
-    teller: MessageWriter
-    window: FlowControl | None
+    merger: Merger
+    writer: MessageWriter
+    flow: FlowControl | None
     find: FindSubscribable | None
     stack: AsyncExitStack
     held: dict[str, AsyncExitStack] = field(default_factory=dict)
 
-    async def hear(self, said: JsonObject) -> None:
-        """Do what is said. Raises a TriplewireError that says why it cannot be done."""
-        verb = next((each for each in ("ack", *_BEGIN, *_STOP) if each in said), "")
-        name = said.get(verb, "")
+    async def handle(self, message: JsonObject) -> None:
+        """Carry out a message. Raises a TriplewireError that says why it cannot be."""
+        verb = next((each for each in ("ack", *_SUBSCRIBE, *_UNSUBSCRIBE) if each in message), "")
+        name = message.get(verb, "")
         if not isinstance(name, str):
             raise BadRequest(f"{verb} must be a text, not {name!r}")
         if verb == "ack":
             self._acknowledge(name)
-        elif self.find is not None and verb in _BEGIN:
-            await self._begin(self.find, _BEGIN[verb], name, said.get("after"))
-        elif self.find is not None and verb in _STOP:
-            await self._stop(_STOP[verb], name)
+        elif self.find is not None and verb in _SUBSCRIBE:
+            await self._subscribe(self.find, _SUBSCRIBE[verb], name, message.get("after"))
+        elif self.find is not None and verb in _UNSUBSCRIBE:
+            await self._unsubscribe(_UNSUBSCRIBE[verb], name)
         else:
-            await reject_message(said)
+            await reject_message(message)
 
     async def add(self, subject: Subscribable[Any]) -> None:
-        """Read a subject too, and hold what it holds."""
         held = self.held[subject.name] = await self.stack.enter_async_context(AsyncExitStack())
-        await held.enter_async_context(subject.holding())
-        self.reader.add(subject)
+        await held.enter_async_context(subject.hold())
+        self.merger.add(subject)
 
     def _acknowledge(self, id: str) -> None:
-        if self.window is None:
-            raise BadRequest("acknowledgements are asked for with ?ack=1")
-        if not self.window.acknowledge(id):
+        if self.flow is None:
+            raise BadRequest("acknowledgements need ?ack=1")
+        if not self.flow.acknowledge(id):
             raise BadRequest(f"{id!r} waits for no acknowledgement")
 
-    async def _begin(self, find: FindSubscribable, kind: str, name: str, after: object) -> None:
+    async def _subscribe(self, find: FindSubscribable, kind: str, name: str, after: object) -> None:
         if not isinstance(after, str | None):
             raise BadRequest(f"after must be a text, not {after!r}")
-        if len(self.reader) >= stream_operations.CONNECTION_SOURCES:
-            raise BadRequest(
-                f"{stream_operations.CONNECTION_SOURCES} are listened to already over this connection; open another"
-            )
+        most = stream_operations.CONNECTION_SOURCES
+        if len(self.merger) >= most:
+            raise BadRequest(f"one connection can listen to {most} streams, subscriptions and queries; open another")
         subject = await find(kind, name, None if after is None else ResumeRequest.parsed(after))
-        if subject.name in self.reader:
-            raise BadRequest(f"{subject.name} is listened to already")
+        if subject.name in self.merger:
+            raise BadRequest(f"this connection listens to {subject.name} already")
         missed: JsonObject = {} if subject.earliest is None else {"earliest": format_position(subject.earliest)}
-        position = format_position(subject.after)
-        self.teller.say(WEBSOCKET.notice("position", **{kind: name}, position=position, missed=bool(missed), **missed))
+        fields = {kind: name, "position": format_position(subject.after), "missed": bool(missed), **missed}
+        self.writer.write(WEBSOCKET.notice("position", **fields))
         await self.add(subject)
 
-    async def _stop(self, kind: str, name: str) -> None:
+    async def _unsubscribe(self, kind: str, name: str) -> None:
         path = f"{_PLURAL[kind]}/{name}"
-        if path not in self.reader:
-            raise BadRequest(f"{path} is not listened to")
-        self.reader.drop(path)
+        if path not in self.merger:
+            raise BadRequest(f"this connection does not listen to {path}")
+        self.merger.drop(path)
         await self.held.pop(path).aclose()
-        self.teller.say(WEBSOCKET.notice("left", **{kind: name}))
+        self.writer.write(WEBSOCKET.notice("left", **{kind: name}))
 
 
-async def reject_message(said: JsonObject) -> None:
-    """What clients say where nothing is to be said."""
-    words = ", ".join((*_BEGIN, *_STOP))
-    known = f"?ack=1 lets a client say ack, and GET /notifications any of {words}"
-    raise BadRequest(f"{orjson.dumps(said).decode()[:100]} is not understood here; {known}")
-
-
-# Polls: answers that come as soon as there is something to tell, or when the client has waited long enough.
-
-_PACK: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "zstd": zstandard.compress, "": bytes}
+async def reject_message(message: JsonObject) -> None:
+    """Raises BadRequest for a message of a client where none is expected."""
+    verbs = ", ".join((*_SUBSCRIBE, *_UNSUBSCRIBE))
+    known = f"with ?ack=1 a client may send ack, and over GET /notifications any of {verbs}"
+    raise BadRequest(f"{orjson.dumps(message).decode()[:100]} is not understood here; {known}")
 
 
 @dataclass(frozen=True)
 class PollRequest:
-    """How long a client waits at most, and how many messages it takes."""
+    """How many seconds a long poll waits, and how many messages it takes."""
 
     wait: float
     limit: int
 
 
 def parse_poll(request: web.Request) -> PollRequest | None:
-    """What a request asks for; None where it asks for an answer without an end. Raises BadRequest."""
+    """Return the long poll that a request asks for; None for a streaming response. Raises BadRequest."""
     mode = request.query.get("mode", "stream")
     if mode not in ("stream", "poll"):
         raise BadRequest(f"there is no mode {mode!r}; there are stream and poll")
     if mode == "stream":
         return None
     wait = parse_number(request, "wait", POLL_SECONDS, POLL_SECONDS_MOST)
-    return PollRequest(
-        wait, int(parse_number(request, "limit", operations.HISTORY_EVENTS, operations.HISTORY_EVENTS, least=1))
-    )
+    return PollRequest(wait, int(parse_number(request, "limit", HISTORY_EVENTS, HISTORY_EVENTS, least=1)))
 
 
 async def answer_poll(
-    request: web.Request, reader: Merger, poll: PollRequest, manner: DeliveryOptions, *, first: bytes = b"", least: int
+    request: web.Request, merger: Merger, poll: PollRequest, options: DeliveryOptions, *, first: bytes = b"", least: int
 ) -> web.Response:
-    """What there is, or what comes first. `first` is said before it; everything up to `least` is waited for, however
-    short the client waits."""
-    batch = await reader.next(0 if first else poll.wait, least)
-    while _wants_more(batch, poll.limit, least) and reader.sent_away is None:
-        # A page of history, or a pass of the feed, may end before what was there when the client came.
-        more = await reader.next(0, least)
-        batch = MergedBatch([*batch.messages, *more.messages], more.mark, more.ends)
-    return _make_response(request, reader, _limit_batch(batch, poll.limit), manner, first)
+    """Answer with the messages that there are, or come first, after the notice `first`; all messages up to `least` are
+    waited for, however short the poll."""
+    batch = await merger.next(0 if first else poll.wait, least)
+    while _wants_more(batch, poll.limit, least) and merger.sent_away is None:
+        # A page of history, or a pass of the live source, may end before the messages that were there at the request.
+        more = await merger.next(0, least)
+        batch = MergedBatch([*batch.messages, *more.messages], more.token, more.ends)
+    return _make_response(request, merger, _limit_batch(batch, poll.limit), options, first)
 
 
 def _wants_more(batch: MergedBatch, limit: int, least: int) -> bool:
-    """Whether more of what there was is to come, and has room in one answer."""
-    if batch.ends or batch.mark.position >= least or not 0 < len(batch.messages) < limit:
+    """Return whether more of the messages up to `least` are to come, and fit into one response."""
+    if batch.ends or batch.token.position >= least or not 0 < len(batch.messages) < limit:
         return False
     return sum(len(part) for _, part in batch.messages) < PAGE_BYTES
 
@@ -224,105 +220,100 @@ def _limit_batch(batch: MergedBatch, limit: int) -> MergedBatch:
 
 
 def _make_response(
-    request: web.Request, reader: Merger, batch: MergedBatch, manner: DeliveryOptions, first: bytes
+    request: web.Request, merger: Merger, batch: MergedBatch, options: DeliveryOptions, first: bytes
 ) -> web.Response:
-    told = [part for _, part in batch.messages]
-    lasts = [*batch.ends, *([] if reader.sent_away is None else [reader.sent_away])]
-    ends = [last(WriterState(batch.mark.cursor, manner)) for last in lasts]
-    messages = [part for part in (first, *told, *ends) if part]
-    position = reader.id(batch.mark)
+    ends = [*batch.ends, *([] if merger.sent_away is None else [merger.sent_away])]
+    last = [each.render(options.format, batch.token.cursor) for each in ends]
+    messages = [part for part in (first, *(part for _, part in batch.messages), *last) if part]
+    position = merger.id(batch.token)
     headers = {"Cache-Control": "no-store", "Position": position}
-    if len(reader) or not batch.ends:
-        # Without a token that was in the address: answers end up in more places than requests.
+    if len(merger) or not batch.ends:
+        # Without a token that was in the address: responses end up in more places than requests.
         following = request.rel_url.without_query_params(TOKEN_PARAMETER).update_query(after=position)
         headers["Link"] = f'<{following}>; rel="next"'
     if not messages:
         return web.Response(status=204, headers=headers)
-    encoding = manner.encoding.name
-    headers |= {"Content-Type": manner.format.media_type, "Vary": "Accept, Accept-Encoding"}
+    encoding = options.encoding.name
+    headers |= {"Content-Type": options.format.media_type, "Vary": "Accept, Accept-Encoding"}
     headers |= {"Content-Encoding": encoding} if encoding else {}
-    return web.Response(body=_PACK[encoding](manner.format.document(messages)), headers=headers)
-
-
-Subscribables = Sequence[Subscribable[Any]]
+    return web.Response(body=_COMPRESS[encoding](options.format.document(messages)), headers=headers)
 
 
 @dataclass(frozen=True)
 class Transports:
-    """Tells clients in the way that they ask for."""
+    """Serves clients by the transport that they ask for."""
 
-    reception: Acceptor
-    conversations: WebSocketSessions
+    acceptor: Acceptor
+    sessions: WebSocketSessions
 
-    async def one(self, request: web.Request, subject: Subscribable[Any]) -> web.StreamResponse:
-        """Of one subject. Raises NotAcceptable or BadRequest."""
+    async def serve(self, request: web.Request, subject: Subscribable[Any]) -> web.StreamResponse:
+        """Serve one subscribable. Raises NotAcceptable or BadRequest."""
         if wants_websocket(request):
-            return await self.conversations.listen(request, subject)
+            return await self.sessions.listen(request, subject)
         poll = parse_poll(request)
         if poll is None:
-            return await self.reception.welcome(request, subject)
-        manner = parse_options(request, subject.window)
-        return await self._answer(request, poll, manner, [subject], Merger(ResumeToken(subject.after), manner.format))
+            return await self.acceptor.accept(request, subject)
+        options = parse_options(request, subject.linger)
+        merger = Merger(ResumeToken(subject.after), options.format)
+        return await self._poll(request, poll, options, [subject], merger)
 
-    async def told_in(
-        self, request: web.Request, subjects: Subscribables, mark: ResumeToken, format: MessageFormat
+    async def serve_format(
+        self, request: web.Request, subjects: Subscribables, token: ResumeToken, format: MessageFormat
     ) -> web.StreamResponse:
-        """Of many, in one order, in a format that does not depend on what the client accepts."""
-        return await self._tell(request, DeliveryOptions(format), subjects, Merger(mark, format, many=True))
+        """Serve many, in one order, in a format that does not depend on what the client accepts."""
+        return await self._stream(request, DeliveryOptions(format), subjects, Merger(token, format, many=True))
 
-    async def many(
-        self, request: web.Request, subjects: Subscribables, mark: ResumeToken, find: FindSubscribable
+    async def serve_many(
+        self, request: web.Request, subjects: Subscribables, token: ResumeToken, find: FindSubscribable
     ) -> web.StreamResponse:
-        """Of many, in one order. Over a WebSocket others can be found later."""
+        """Serve many, in one order. Over a WebSocket the client may name others later."""
         if wants_websocket(request):
-            reader = Merger(mark, WEBSOCKET, many=True)
-            return await self.conversations.read(
-                request, subjects, reader, parse_flow_control(request, str(mark)), find
-            )
-        poll, manner = parse_poll(request), parse_options(request, 0.0)
-        reader = Merger(mark, manner.format, many=True)
+            flow = parse_flow_control(request, str(token))
+            return await self.sessions.merge(request, subjects, _make_merger(token, flow, many=True), flow, find)
+        poll, options = parse_poll(request), parse_options(request, 0.0)
+        merger = Merger(token, options.format, many=True)
         if poll is not None:
-            return await self._answer(request, poll, manner, subjects, reader)
-        return await self._tell(request, manner, subjects, reader)
+            return await self._poll(request, poll, options, subjects, merger)
+        return await self._stream(request, options, subjects, merger)
 
-    async def _answer(
-        self, request: web.Request, poll: PollRequest, manner: DeliveryOptions, subjects: Subscribables, reader: Merger
+    async def _poll(
+        self,
+        request: web.Request,
+        poll: PollRequest,
+        options: DeliveryOptions,
+        subjects: Subscribables,
+        merger: Merger,
     ) -> web.StreamResponse:
         missed = any(each.earliest is not None for each in subjects)
-        first = render_greeting(manner.format, reader.id(reader.mark), subjects) if missed else b""
-        # What was published before the poll came is in its answer, however short it waits.
-        least = await self.reception.head() if all(each.order == START for each in subjects) else START
+        first = render_greeting(options.format, merger.id(merger.token), subjects) if missed else b""
+        # Events that were published before the request are in its response, however short it waits.
+        least = await self.acceptor.head() if all(each.order == START for each in subjects) else START
         async with AsyncExitStack() as stack:
-            await _hold(stack, subjects, reader)
-            return await answer_poll(request, reader, poll, manner, first=first, least=least)
+            await _hold(stack, subjects, merger)
+            return await answer_poll(request, merger, poll, options, first=first, least=least)
 
-    async def _tell(
-        self, request: web.Request, manner: DeliveryOptions, subjects: Subscribables, reader: Merger
+    async def _stream(
+        self, request: web.Request, options: DeliveryOptions, subjects: Subscribables, merger: Merger
     ) -> web.StreamResponse:
         async with AsyncExitStack() as stack:
-            await _hold(stack, subjects, reader)
-            response, seat = await self.reception.seats.take(request, stream_headers(manner))
-            manner, at = replace(manner, chunked=is_chunked(response)), self.reception
-            teller = MessageWriter(reader, seat, manner, at.metrics, at.patience)
-            teller.greet(manner.format.head + render_greeting(manner.format, reader.id(reader.mark), subjects))
-            seat.lost(partial(reader.send_away, _no_message))
-            self.reception.keep(_run_writer(teller, stack.pop_all()))
+            await _hold(stack, subjects, merger)
+            response, connection = await self.acceptor.connections.take_over(request, stream_headers(options))
+            options = replace(options, chunked=is_chunked(response))
+            writer = MessageWriter(merger, connection, options, self.acceptor.metrics, self.acceptor.ack_timeout)
+            writer.greet(options.format.head + render_greeting(options.format, merger.id(merger.token), subjects))
+            connection.when_lost(partial(merger.send_away, NO_MESSAGE))
+            self.acceptor.spawn(_run_writer(writer, stack.pop_all()))
         return response
 
 
-async def _hold(stack: AsyncExitStack, subjects: Subscribables, reader: Merger) -> None:
-    """Have subjects read for as long as it lasts."""
-    stack.callback(reader.close)
+async def _hold(stack: AsyncExitStack, subjects: Subscribables, merger: Merger) -> None:
+    """Add subscribables to a merger until the stack is closed."""
+    stack.callback(merger.close)
     for each in subjects:
-        await stack.enter_async_context(each.holding())
-        reader.add(each)
+        await stack.enter_async_context(each.hold())
+        merger.add(each)
 
 
-def _no_message(gone: ClientState) -> bytes:
-    """What is told to those who are gone."""
-    return b""
-
-
-async def _run_writer(teller: MessageWriter, stack: AsyncExitStack) -> None:
+async def _run_writer(writer: MessageWriter, stack: AsyncExitStack) -> None:
     async with stack:
-        await teller.told()
+        await writer.run()

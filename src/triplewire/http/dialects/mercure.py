@@ -56,7 +56,7 @@ class MercureFormat(SseFormat):
 
     @cached_property
     def marked(self) -> MessageFormat:
-        return MercureFormat(marks=True)
+        return MercureFormat(tokens=True)
 
     def event(self, pieces: EntryPieces, position: int) -> bytes:
         entry = pieces.entry(position)
@@ -138,7 +138,7 @@ class MercureHub:
         head = min([each.after for each in subjects], default=None)
         if mark is None:
             mark = ResumeToken(await self._reception.head() if head is None else head)
-        return await self._ways.told_in(request, subjects, mark, MERCURE)
+        return await self._ways.serve_format(request, subjects, mark, MERCURE)
 
     async def _named(self, patterns: list[str], principal: Principal) -> list[str]:
         """The streams that topics name. One that is named must be granted; of many, those are told that are."""

@@ -1,18 +1,19 @@
-"""Messages to clients: the port of a message format, log entries as the pieces that messages are put together from,
-frames of rendered messages, notices about the connection, and resume tokens.
+"""Messages to clients: the base of all message formats, log entries as the pieces of messages, frames of rendered
+messages, notices about the connection, and resume tokens.
 
-A piece is rendered once, and only if a message needs it. A resume token orders what several subscriptions and streams
-are told over one connection: by position, then by where the subscription was made. It depends on events and registry
-alone, so it means the same to every edge.
+A piece is rendered once, and only if a message needs it. A resume token orders the messages of several subscriptions
+and streams over one connection: by position, then by where the subscription was made; an event comes before what it
+matched. The order depends on events and registry alone, so a token means the same to every edge.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any, Protocol
+from typing import Any, Final
 
 import orjson
 import pyarrow as pa
@@ -23,12 +24,66 @@ from triplewire.model.errors import BadRequest
 from triplewire.rdf import to_nquads
 from triplewire.security import Visibility
 
-# Frames: messages as bytes in one format, made once and written to many.
+RETRY_MILLISECONDS: Final = 500
+"""After how long clients of an edge that stops are told to reconnect: as a rule another edge is there at once."""
+
+_N_QUADS = "application/n-quads"
+_TOKEN_SEPARATOR = "~"
+
+
+class MessageFormat(ABC):
+    """A way to render messages. There is one object of each, so that formats are compared by identity."""
+
+    name: str
+    """Value of `?format=`."""
+    media_type: str
+    comment: bytes
+    """Bytes that keep a connection open and carry no message."""
+    head: bytes = b""
+    """Bytes before the first message of an endless response."""
+    endless: bool = True
+    """Whether there are endless responses; other formats are for long polls only."""
+
+    def __init__(self, *, tokens: bool = False) -> None:
+        """With `tokens` the ids of messages are resume tokens, for several subscriptions over one connection."""
+        self._tokens = tokens
+
+    @cached_property
+    def with_tokens(self) -> MessageFormat:
+        """The same format with resume tokens as ids."""
+        return type(self)(tokens=True)
+
+    @abstractmethod
+    def event(self, pieces: EntryPieces, position: int) -> bytes:
+        """Render an event of a stream."""
+
+    @abstractmethod
+    def notification(self, pieces: EntryPieces, notification: Notification) -> bytes:
+        """Render a message of a subscription or continuous query."""
+
+    @abstractmethod
+    def notice(self, name: str, **fields: object) -> bytes:
+        """Render a message about the connection. Only the notice `position` moves the position of a client."""
+
+    def position(self, position: int) -> bytes:
+        """Render the position to resume from, where no message has it. It is empty with resume tokens, since more
+        messages of the same position may follow."""
+        return b"" if self._tokens else self.notice("position", position=format_position(position))
+
+    def document(self, messages: Sequence[bytes]) -> bytes:
+        """Join messages, at least one, to a response that has an end."""
+        return self.head + b"".join(messages)
+
+    def _event_id(self, position: int) -> str:
+        return stream_token(position) if self._tokens else format_position(position)
+
+    def _notification_id(self, notification: Notification) -> str:
+        return str(notification.token) if self._tokens else format_position(notification.position)
 
 
 @dataclass(frozen=True)
 class Frames:
-    """Messages in order of position, at most one for each position."""
+    """Rendered messages in order of position, at most one for each position."""
 
     positions: Sequence[int]
     parts: Sequence[bytes]
@@ -38,25 +93,34 @@ class Frames:
         return self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
 
     def after(self, cursor: int) -> Frames:
-        """Those at positions above the cursor: all of them, in the usual case, without a copy."""
+        """Return the messages above the cursor; in the usual case these are all, without a copy."""
         if not self.positions or self.positions[0] > cursor:
             return self
         first = bisect_right(self.positions, cursor)
         return Frames(self.positions[first:], self.parts[first:])
 
-    def upto(self, position: int) -> Frames:
-        """Those at positions up to one."""
+    def up_to(self, position: int) -> Frames:
         if not self.positions or self.positions[-1] <= position:
             return self
         last = bisect_right(self.positions, position)
         return Frames(self.positions[:last], self.parts[:last])
+
+    def with_position(self, reached: int, format: MessageFormat) -> Frames:
+        """Append the position that was reached, unless the last message has it."""
+        if self.positions and self.positions[-1] >= reached:
+            return self
+        return Frames([*self.positions, reached], [*self.parts, format.position(reached)])
+
+    def with_prefix(self, notice: bytes) -> Frames:
+        """Put a notice before the first message, of which there must be one."""
+        return Frames(self.positions, [notice + self.parts[0], *self.parts[1:]]) if notice else self
 
 
 NO_FRAMES = Frames((), ())
 
 
 def join_frames(frames: Sequence[Frames]) -> Frames:
-    """Frames that follow each other as one."""
+    """Join frames that follow each other."""
     if len(frames) == 1:
         return frames[0]
     positions = [position for each in frames for position in each.positions]
@@ -64,17 +128,12 @@ def join_frames(frames: Sequence[Frames]) -> Frames:
 
 
 def render_members(values: Mapping[str, Any]) -> bytes:
-    """The members of a JSON object without its braces, to be joined with others."""
+    """Render the members of a JSON object without its braces, to be joined with others."""
     return orjson.dumps(values)[1:-1]
 
 
-# Entries of the log as the pieces of JSON that messages are put together from, each made once and only if needed.
-
-_FORMAT = "application/n-quads"
-
-
 def format_time(microseconds: int) -> str:
-    """`timestamp`, at a tenth of the price where many fall into the same seconds."""
+    """Do the same as `format_timestamp`, at a tenth of the cost where many times fall into the same seconds."""
     seconds, rest = divmod(microseconds, 1_000_000)
     return f"{_format_second(seconds)}.{rest:06}Z" if rest else f"{_format_second(seconds)}Z"
 
@@ -85,31 +144,32 @@ def _format_second(seconds: int) -> str:
 
 
 class EntryPieces:
-    """The entries of one table, by position, or what is in sight of them."""
+    """Log entries by position, as the pieces of JSON that messages are put together from; with a visibility, only what
+    it lets through."""
 
-    def __init__(self, table: pa.Table, sight: Visibility | None = None) -> None:
+    def __init__(self, table: pa.Table, visibility: Visibility | None = None) -> None:
         self._table = table
-        self._sight = sight
-        self._seen: dict[int, str | None] = {}
+        self._visibility = visibility
+        self._visible: dict[int, str | None] = {}
         self._columns: dict[str, list[Any]] = {}
-        self._briefs: dict[int, bytes] = {}
+        self._summaries: dict[int, bytes] = {}
         self._bodies: dict[int, bytes] = {}
-        self._whole: dict[int, bytes] = {}
+        self._members: dict[int, bytes] = {}
 
     @cached_property
     def rows(self) -> dict[int, int]:
-        """The row of each position, in order; a position that is not in it was trimmed away."""
+        """Row of each position, in order. A position that is missing was trimmed from the log."""
         return {position: row for row, position in enumerate(self._column("position"))}
 
-    def shows(self, position: int) -> bool:
-        """Whether anything of it is in sight; of one that is not in the table nothing is."""
-        return position in self.rows and (self._sight is None or self._text_in_sight(position) is not None)
+    def is_visible(self, position: int) -> bool:
+        """Return whether the entry is in the table and any of it is visible."""
+        return position in self.rows and (self._visibility is None or self._visible_text(position) is not None)
 
-    def brief(self, position: int) -> bytes:
-        """Where and when it happened: `"position", "stream", "event", "time"`."""
-        found = self._briefs.get(position)
-        if found is None:
-            found = self._briefs[position] = render_members(
+    def summary(self, position: int) -> bytes:
+        """Render `"position", "stream", "event", "time"`."""
+        known = self._summaries.get(position)
+        if known is None:
+            known = self._summaries[position] = render_members(
                 {
                     "position": format_position(position),
                     "stream": self._text("stream", position),
@@ -117,68 +177,68 @@ class EntryPieces:
                     "time": self.time(position),
                 }
             )
-        return found
+        return known
 
     def time(self, position: int) -> str:
-        """When it happened."""
+        """Return the time of the event."""
         return format_time(self._column("time")[self.rows[position]])
 
     def id(self, position: int) -> str:
-        """Of the event."""
+        """Return the id of the event."""
         return self._text("event", position)
 
     def body(self, position: int) -> bytes:
-        """What happened: `"format", "body"`."""
-        found = self._bodies.get(position)
-        if found is None:
-            found = self._bodies[position] = render_members({"format": _FORMAT, "body": self.nquads(position)})
-        return found
+        """Render `"format", "body"`."""
+        known = self._bodies.get(position)
+        if known is None:
+            known = self._bodies[position] = render_members({"format": _N_QUADS, "body": self.nquads(position)})
+        return known
 
     def nquads(self, position: int) -> str:
         return to_nquads(self._text("event", position), self.text(position))
 
     def text(self, position: int) -> str:
-        """What of it is in sight."""
-        if self._sight is None:
+        """Return the visible statements of an entry that is visible."""
+        if self._visibility is None:
             return self._text("text", position)
-        found = self._text_in_sight(position)
-        assert found is not None, "nobody tells of what is out of sight"
-        return found
+        visible = self._visible_text(position)
+        assert visible is not None, "entries that are not visible are not rendered"
+        return visible
 
-    def _text_in_sight(self, position: int) -> str | None:
-        assert self._sight is not None
-        if position not in self._seen:
-            told = (self._text(name, position) for name in ("stream", "event", "text"))
-            self._seen[position] = self._sight.redacted(*told)
-        return self._seen[position]
-
-    def origin(self, position: int) -> bytes:
-        """Who said so: `"source", "application"`, and `"headers"` where there are others."""
-        row = self.rows[position]
-        told = render_members({name: self._column(name)[row] for name in ("source", "application")})
-        others = self._column("extensions")[row]
-        return told + b',"headers":' + others.encode() if others else told
-
-    def headers(self) -> list[str | None]:
-        """What publishers said of each event beside that, as JSON; None where they said nothing."""
+    def extensions(self) -> list[str | None]:
+        """Return the extension headers of each event as JSON; None for an event without any."""
         return self._column("extensions") if "extensions" in self._table.column_names else []
 
     def members(self, position: int) -> bytes:
-        """All of that, as the members of a JSON object."""
-        found = self._whole.get(position)
-        if found is None:
-            parts = (self.brief(position), self.origin(position), self.body(position))
-            found = self._whole[position] = b",".join(parts)
-        return found
+        """Render summary, origin and body as members of a JSON object."""
+        known = self._members.get(position)
+        if known is None:
+            parts = (self.summary(position), self._origin(position), self.body(position))
+            known = self._members[position] = b",".join(parts)
+        return known
 
     def entry(self, position: int) -> dict[str, Any]:
-        """The entry as a row."""
-        told = {name: self._column(name)[self.rows[position]] for name in self._table.column_names}
-        return told if self._sight is None else {**told, "text": self.text(position)}
+        """Return the entry as a row, its text as far as it is visible."""
+        row = {name: self._column(name)[self.rows[position]] for name in self._table.column_names}
+        return row if self._visibility is None else {**row, "text": self.text(position)}
+
+    def _origin(self, position: int) -> bytes:
+        """Render `"source", "application"`, and `"headers"` for an event that has others."""
+        row = self.rows[position]
+        origin = render_members({name: self._column(name)[row] for name in ("source", "application")})
+        extensions = self._column("extensions")[row]
+        return origin + b',"headers":' + extensions.encode() if extensions else origin
+
+    def _visible_text(self, position: int) -> str | None:
+        assert self._visibility is not None
+        if position not in self._visible:
+            fields = (self._text(name, position) for name in ("stream", "event", "text"))
+            self._visible[position] = self._visibility.redacted(*fields)
+        return self._visible[position]
 
     def _text(self, name: str, position: int) -> str:
-        found: str = self._column(name)[self.rows[position]]
-        return found
+        value: str = self._column(name)[self.rows[position]]
+        return value
 
     def _column(self, name: str) -> list[Any]:
         if name not in self._columns:
@@ -186,192 +246,137 @@ class EntryPieces:
         return self._columns[name]
 
 
-# Marks: places in what several subscriptions, and streams, are told over one connection.
-#
-# The order is that of positions, and at one position that in which the subscriptions were made; an event of a stream
-# comes before what it matched. It depends on nothing but the events and the registry, so a mark means the same to
-# every edge, and also when others are listened to beside it than before.
-
-_BETWEEN = "~"
-
-
 @dataclass(frozen=True, order=True)
 class ResumeToken:
-    """Everything was told up to a position, there included, but of those at that position only what concerns
-    subscriptions that were made up to `made`: all, unless it says otherwise."""
+    """A point in the merged order: all messages up to a position were sent, but at that position itself only those of
+    streams and of subscriptions made at positions up to `made`."""
 
     position: int
     made: int = END
 
     def __str__(self) -> str:
-        """The text from which a client resumes; where all was told it is that of the position alone."""
-        return (
-            format_position(self.position)
-            if self.made == END
-            else f"{format_position(self.position)}{_BETWEEN}{format_position(self.made)}"
-        )
+        """Return the text from which a client resumes: the position alone where all messages at it were sent."""
+        position = format_position(self.position)
+        return position if self.made == END else f"{position}{_TOKEN_SEPARATOR}{format_position(self.made)}"
 
     @property
     def cursor(self) -> int:
-        """The position up to which all was told."""
+        """Position up to which all messages were sent."""
         return self.position if self.made == END else max(START, self.position - 1)
 
     @classmethod
     def parse(cls, text: str) -> ResumeToken:
-        """Raises BadRequest for what is no mark."""
-        position, between, made = text.partition(_BETWEEN)
-        if not between:
+        """Raises BadRequest for a text that is no token."""
+        position, separator, made = text.partition(_TOKEN_SEPARATOR)
+        if not separator:
             return cls(parse_position(position))
         if "earliest" in (position, made):
-            raise BadRequest(f"{text!r} is not an id; use `earliest` alone, or the `id` of something you received")
+            raise BadRequest(f"{text!r} is not an id; use `earliest` alone, or the `id` of a message that you received")
         return cls(parse_position(position), parse_position(made))
 
 
+def stream_token(position: int) -> str:
+    """Return the id of an event of a stream among messages of subscriptions."""
+    return str(ResumeToken(position, START))
+
+
 PATHS = {"subscription": "/subscriptions/", "query": "/queries/"}
-"""Where those are that are told of something."""
+"""Paths of the resources that have notifications."""
 
 
 @dataclass(frozen=True)
 class Notification:
-    """What a subscription, or a continuous query, is told of the event at a position."""
+    """A match of a subscription, or an answer of a continuous query, at the position of an event."""
 
     id: str
     kind: str
     position: int
-    said: Mapping[str, Any]
-    """Solutions (`results`), what a CONSTRUCT builds (`format`, `graph`), or which limit was reached (`limit`)."""
+    content: Mapping[str, Any]
+    """Solutions (`results`), the graph of a CONSTRUCT (`format`, `graph`), or the limit that was reached (`limit`)."""
     whole: bool = False
-    """The event itself is told."""
+    """The event itself is delivered."""
     made: int = START
-    """Where the subscription was made."""
-    of: str = "subscription"
-    """Of what it is: one of `PATHS`."""
+    """Position at which the subscription or query was made."""
+    noun: str = "subscription"
+    """A key of `PATHS`."""
 
     @property
     def path(self) -> str:
-        """Where that is which is told."""
-        return PATHS[self.of] + self.id
+        return PATHS[self.noun] + self.id
 
     @property
-    def mark(self) -> str:
-        """The id of the message among those of other subscriptions."""
-        return str(ResumeToken(self.position, self.made))
+    def token(self) -> ResumeToken:
+        return ResumeToken(self.position, self.made)
 
     def members(self, pieces: EntryPieces) -> bytes:
-        """All of it, as the members of a JSON object."""
-        opening = render_members({self.of: self.id, "kind": self.kind})
-        rest = pieces.body(self.position) if self.whole else render_members(self.said)
-        told = b"%b,%b" % (opening, pieces.brief(self.position))
-        return b"%b,%b" % (told, rest) if rest else told
-
-
-class ConcatenatedFormat:
-    """A format in which messages follow each other, whether there is an end or not."""
-
-    head = b""
-    endless = True
-
-    def document(self, messages: Sequence[bytes]) -> bytes:
-        return self.head + b"".join(messages)
-
-
-class MessageFormat(Protocol):
-    """A way to write messages. There is one of each, so that they are told apart by identity."""
-
-    @property
-    def name(self) -> str:
-        """What `?format=` calls it."""
-
-    @property
-    def media_type(self) -> str: ...
-
-    @property
-    def comment(self) -> bytes:
-        """What keeps a connection open and says nothing."""
-
-    @property
-    def head(self) -> bytes:
-        """What stands before the first message of an answer without an end."""
-
-    @property
-    def endless(self) -> bool:
-        """Whether there may be an answer without an end; others are had by polls."""
-
-    def document(self, messages: Sequence[bytes]) -> bytes:
-        """Messages as an answer that has an end. There is at least one."""
-
-    @property
-    def marked(self) -> MessageFormat:
-        """The same for several subscriptions and streams over one connection: the ids of messages are marks."""
-
-    def event(self, pieces: EntryPieces, position: int) -> bytes:
-        """A message of a stream."""
-
-    def finding(self, pieces: EntryPieces, finding: Notification) -> bytes:
-        """A message of a subscription."""
-
-    def notice(self, name: str, **fields: object) -> bytes:
-        """A message about the connection itself. Only `position` moves a client."""
-
-    def reached(self, position: int) -> bytes:
-        """From where to resume, where there is no message to tell it. Nothing where ids are marks: others may have to
-        be told more of the same position."""
-
-
-def stream_token(position: int) -> str:
-    """The id of an event of a stream among messages of subscriptions."""
-    return str(ResumeToken(position, START))
+        """Render it as the members of a JSON object."""
+        opening = render_members({self.noun: self.id, "kind": self.kind})
+        rest = pieces.body(self.position) if self.whole else render_members(self.content)
+        members = b"%b,%b" % (opening, pieces.summary(self.position))
+        return b"%b,%b" % (members, rest) if rest else members
 
 
 def gap_notice(format: MessageFormat, asked: int, earliest: int) -> bytes:
-    """What was asked for is gone."""
-    told = {"asked": format_position(asked), "earliest": format_position(earliest)}
+    """Render that events after a requested position are kept no more, up to the earliest that is."""
+    fields = {"asked": format_position(asked), "earliest": format_position(earliest)}
     if earliest > asked + 1:
-        told |= {"first": format_position(asked + 1), "last": format_position(earliest - 1)}
-    return format.notice("gap", **told, detail="what lay between is kept no more")
-
-
-def slow_notice(format: MessageFormat, position: int, limit: int) -> bytes:
-    """The last message of a listener that read too slowly."""
-    detail = "read faster, or come back and resume from the position"
-    return format.notice("slow", position=format_position(position), limit=limit, detail=detail)
-
-
-def end_notice(format: MessageFormat, id: str, of: str = "subscription", why: str = "ended") -> bytes:
-    """The last message of a subscription or a query that was ended."""
-    return format.notice("end", **{of: id}, detail=f"the {of} was {why}; nothing more will come")
+        fields |= {"first": format_position(asked + 1), "last": format_position(earliest - 1)}
+    return format.notice("gap", **fields, detail="the events in between are not kept any more")
 
 
 def undecided_notice(format: MessageFormat, position: int) -> bytes:
-    """In the place of an event on which the query of a sieve took too long."""
-    detail = "the query took too long on the event at this position, so that it is not told; it can be read by itself"
+    """Render that the query of a stream filter took too long on the event at a position."""
+    detail = "the query took too long on the event at this position, so it is not delivered; it can be read by itself"
     return format.notice("undecided", position=format_position(position), detail=detail)
 
 
-def failed_notice(format: MessageFormat, position: int, detail: str) -> bytes:
-    """The last message of those who listen through a sieve that does not work: coming back would not help."""
-    return format.notice("failed", position=format_position(position), detail=detail)
+@dataclass(frozen=True)
+class ClosingMessage:
+    """The last message to a client: a notice, with the position to resume from."""
+
+    name: str
+    fields: Mapping[str, object] = field(default_factory=dict)
+    has_position: bool = True
+
+    def render(self, format: MessageFormat, position: int) -> bytes:
+        """Render it for a client that has everything up to a position."""
+        if not self.name:
+            return b""
+        resume = {"position": format_position(position)} if self.has_position else {}
+        return format.notice(self.name, **{**resume, **self.fields})
 
 
-def closing_notice(format: MessageFormat, position: int, retry: int) -> bytes:
-    """The last message of an edge that stops. `retry` are milliseconds."""
-    detail = "this edge stops; come back and resume from the position"
-    return format.notice("closing", position=format_position(position), retry=retry, detail=detail)
+NO_MESSAGE = ClosingMessage("")
+"""For a client that is gone, or whose response failed: it reconnects to where it was."""
 
 
-def policy_changed_notice(format: MessageFormat, position: int, retry: int) -> bytes:
-    """The last message of a listener who sees something else from now on. `retry` are milliseconds."""
-    detail = "the policy has changed; come back and resume from the position"
-    return format.notice("closing", position=format_position(position), retry=retry, detail=detail)
+def closing_message(detail: str, retry: int = RETRY_MILLISECONDS) -> ClosingMessage:
+    """Tell a client to reconnect after so many milliseconds, and why."""
+    return ClosingMessage("closing", {"retry": retry, "detail": f"{detail}; reconnect and resume from the position"})
 
 
-def move_notice(format: MessageFormat, position: int, location: str, retry: int) -> bytes:
-    """The last message of a listener that is to go on elsewhere. `retry` are milliseconds."""
-    detail = "this edge is busy; go on at the location, or come back and resume from the position"
-    return format.notice("move", position=format_position(position), location=location, retry=retry, detail=detail)
+EDGE_STOPS = closing_message("this edge stops")
+POLICY_CHANGED = closing_message("the policy has changed")
+LANE_CHANGED = closing_message("notifications come another way from here on", retry=0)
 
 
-def lane_changed_notice(format: MessageFormat, position: int) -> bytes:
-    """The last message of a subscription whose matches come by another lane from now on."""
-    detail = "notifications come another way from here on; come back and resume from the position"
-    return format.notice("closing", position=format_position(position), retry=0, detail=detail)
+def slow_message(limit: float, advice: str = "read faster") -> ClosingMessage:
+    """Tell a client that it fell behind by more than a limit: bytes, or seconds."""
+    return ClosingMessage("slow", {"limit": limit, "detail": f"{advice}, or reconnect and resume from the position"})
+
+
+def move_message(location: str, retry: int) -> ClosingMessage:
+    """Tell a client to continue at another edge after so many milliseconds."""
+    detail = "this edge is busy; continue at the location, or reconnect and resume from the position"
+    return ClosingMessage("move", {"location": location, "retry": retry, "detail": detail})
+
+
+def failed_message(detail: str) -> ClosingMessage:
+    """Tell a client that its stream filter does not work: reconnecting would not help."""
+    return ClosingMessage("failed", {"detail": detail})
+
+
+def end_message(id: str, noun: str = "subscription", reason: str = "ended") -> ClosingMessage:
+    """Tell a client that its subscription or query has ended."""
+    detail = f"the {noun} was {reason}; nothing more will come"
+    return ClosingMessage("end", {noun: id, "detail": detail}, has_position=False)

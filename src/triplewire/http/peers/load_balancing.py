@@ -25,9 +25,9 @@ from triplewire.http.delivery.channels import Channel, Listener
 from triplewire.http.delivery.connections import wants_websocket
 from triplewire.http.delivery.events import EventSource, LatestEventIds
 from triplewire.http.delivery.options import MOVED, RELAY, choose_format
-from triplewire.http.delivery.requests import resume_parameter
+from triplewire.http.delivery.replay import resume_parameter
 from triplewire.http.delivery.topics import LiveTopic
-from triplewire.http.formats.messages import closing_notice, move_notice
+from triplewire.http.formats.messages import ClosingMessage, closing_message, move_message
 from triplewire.http.formats.sse import NDJSON, SSE, SSE_BY_EVENT
 from triplewire.http.peers.repeaters import Repeaters
 from triplewire.http.ports import EdgeLog, ThreadPool
@@ -36,309 +36,296 @@ from triplewire.model import parse_position
 from triplewire.model.errors import NotFound
 
 BALANCE_MARGIN: Final = 0.2
-"""How much more listeners than the mean of the edges on its port an edge may have, as a share of the mean."""
+"""Surplus of listeners over the mean of the edges on its port that an edge may have, as a share of the mean."""
 
 BALANCE_LEAST: Final = 100
-"""And how many more at least before any of them is sent away: fewer are no load."""
+"""Least surplus for which listeners are sent away: fewer are no load."""
 
 BALANCE_SECONDS: Final = 10.0
-"""How long that must have been so. Listeners that come back after a restart need some seconds."""
+"""How long the surplus must have lasted. Clients that reconnect after a restart need some seconds."""
 
 BALANCE_SHARE: Final = 0.05
-"""Of its listeners, how many it sends away in a second at most: they come to the others together."""
+"""Share of its listeners that an edge sends away in a second at most: they come to the others together."""
 
-PRESSURE_SEATS: Final = 0.8
-"""Share of the seats from which on newcomers are sent to repeaters, and some listeners are moved."""
+OVERLOAD_LISTENERS: Final = 0.8
+"""Share of the greatest number of listeners from which on new clients are redirected, and some listeners are moved."""
 
-PRESSURE_WORK: Final = 0.85
-"""Share of its time in which the event loop works, from which on the same is done; the rest is for peaks."""
+OVERLOAD_WORK: Final = 0.85
+"""Load of the event loop from which on the same is done; the rest is for peaks."""
 
-PRESSURE_SECONDS: Final = 5.0
-"""How long it must have been so: a peak is no reason to send anybody away."""
+OVERLOAD_SECONDS: Final = 5.0
+"""How long that load must have lasted: a peak is no reason to send clients away."""
 
 MOVE_SHARE: Final = 0.05
-"""Of the listeners of a stream that are moved at once: they come to another edge together."""
+"""Share of the listeners of a stream that are moved at once: they come to another edge together."""
 
 MOVE_SPREAD_MILLISECONDS: Final = 1_000
-"""Over which they are to come there, each at a time of its own."""
+"""Time over which they arrive there, each at a random moment."""
 
 ARRIVAL_SECONDS: Final = 5.0
-"""How long an edge waits for the event after which a moved listener goes on; relays are behind by milliseconds."""
+"""How long an edge waits for the event after which a moved client resumes; relays lag by milliseconds."""
 
 ARRIVAL_LOOKS: Final = 10
-"""How often it looks meanwhile."""
+"""How often it looks for the event meanwhile."""
 
-
-# Pressures: whether an edge is near its limits, so that others should take some of those who listen.
 
 Share = Callable[[], float]
-"""A reading from 0 to 1."""
+"""Returns a reading from 0 to 1."""
 
 
 class OverloadDetector:
-    """Of seats and of the event loop. Readings are given, so that a test strains an edge without load."""
+    """Detects that an edge is near its limits. Readings are given, so that a test needs no load."""
 
-    def __init__(self, seats: Share, work: Share, ticks: Callable[[], float]) -> None:
-        """`seats` is the share that is taken, `work` that of the loop's time in which it worked, of late."""
-        self._seats = seats
+    def __init__(self, listeners: Share, work: Share, ticks: Callable[[], float]) -> None:
+        """`listeners` reads the share of the greatest number of listeners, `work` the load of the event loop."""
+        self._listeners = listeners
         self._work = work
-        self._ticks = ticks
-        self._since: float | None = None
+        self._busy = _Debounce(OVERLOAD_SECONDS, ticks)
 
     @property
     def load(self) -> float:
-        """How busy it is: the share of what is scarcest."""
-        return max(self._seats(), self._work())
+        """The share of the scarcest resource that is used."""
+        return max(self._listeners(), self._work())
 
-    def look(self) -> bool:
-        """Whether it is near its limits: too many seats are taken, or it has been too busy at every look for a while.
-        To be called again and again."""
+    def is_overloaded(self) -> bool:
+        """Return whether there are too many listeners, or the loop was too busy at every call for a while. Must be
+        called again and again."""
+        busy = self._busy.lasts(self._work() >= OVERLOAD_WORK)
+        return busy or self._listeners() >= OVERLOAD_LISTENERS
+
+
+class _Debounce:
+    """Returns whether a condition has held for some time, at every call."""
+
+    def __init__(self, seconds: float, ticks: Callable[[], float]) -> None:
+        self._seconds = seconds
+        self._ticks = ticks
+        self._since: float | None = None
+
+    def lasts(self, holds: bool) -> bool:
         now = self._ticks()
-        if self._work() < PRESSURE_WORK:
+        if not holds:
             self._since = None
         elif self._since is None:
             self._since = now
-        busy = self._since is not None and now - self._since >= PRESSURE_SECONDS
-        return busy or self._seats() >= PRESSURE_SEATS
+        return self._since is not None and now - self._since >= self._seconds
 
-
-# A position is one of this edge alone. What another edge understands is the id of the last event that a listener has
-# had: it begins after that one, wherever it lies there. An edge that does not have the event yet waits a little for
-# it; if it does not come, the listener is refused, and goes back to where it was, where its position still holds.
 
 LINK = web.RequestKey("link", str)
-"""What the answer to a request names."""
+"""The Link header of the response."""
 STAY = "stay"
-"""A parameter: the listener was elsewhere already, and wants to stay."""
+"""Parameter of a client that was at another edge already, and stays here."""
 
 
 class Redirects:
-    """Says where a listener goes."""
+    """Redirects new clients to repeaters, and receives those of other edges."""
 
     def __init__(
         self,
         repeaters: Repeaters,
-        pressure: OverloadDetector,
+        overload: OverloadDetector,
         latest: LatestEventIds,
         log: EdgeLog,
-        workers: ThreadPool,
+        threads: ThreadPool,
         metrics: Metrics,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self._repeaters = repeaters
         self._latest = latest
-        self._pressure = pressure
+        self._overload = overload
         self._log = log
-        self._workers = workers
+        self._threads = threads
         self._metrics = metrics
-        self.sleep = sleep
+        self._sleep = sleep
         self._awaited: dict[tuple[str, str], asyncio.Task[int | None]] = {}
 
-    async def refer(self, request: web.Request, stream: str) -> None:
-        """Where the edge is near its limits, raises a redirection to a repeater for whoever can go there without loss.
-        Otherwise the answer will name one that there is. Raises NotAcceptable or BadRequest."""
+    async def redirect(self, request: web.Request, stream: str) -> None:
+        """Raises a redirect to a repeater if the edge is overloaded and the client can go there without loss. Otherwise
+        the response will name a repeater, if there is one. Raises NotAcceptable or BadRequest."""
         if RELAY in request.headers or STAY in request.query:
             return
-        strained = self._pressure.look() and _can_follow(request)
-        address = self._repeaters.of(stream) if strained else self._repeaters.any(stream)
+        redirects = self._overload.is_overloaded() and _can_follow(request)
+        address = self._repeaters.assign(stream) if redirects else self._repeaters.find(stream)
         if address is None:
             return
         request[LINK] = f'<{address}>; rel="alternate"'
-        if strained and (location := await self._location(request, stream, address)):
+        if redirects and (location := await self._location(request, stream, address)):
             self._metrics.referred.labels("redirect").inc()
             raise web.HTTPTemporaryRedirect(location, headers={"Link": request[LINK], "Cache-Control": "no-store"})
 
     async def _location(self, request: web.Request, stream: str, address: str) -> str | None:
-        """The address with what was asked for, as it is said there; None for what cannot be said there."""
+        """Return the address at the repeater with the same parameters; None for a position that it would not know."""
         asked = resume_parameter(request)
         if asked is None or asked == "now":
-            return make_location(address, _other_parameters(request), self._latest.of(stream))
-        event = asked if ":" in asked else await self._workers.run(self._event_at, stream, asked)
+            return make_location(address, _other_parameters(request), self._latest.get(stream))
+        event = asked if ":" in asked else await self._threads.run(self._event_at, stream, asked)
         return None if event is None else make_location(address, _other_parameters(request), event)
 
     def _event_at(self, stream: str, asked: str) -> str | None:
-        """The id of the event at a position, if it is one of the stream."""
+        """Return the id of the event at a position, if it is one of the stream."""
         rows = self._log.entries([parse_position(asked)]).to_pylist()
         return next((str(row["event"]) for row in rows if row["stream"] == stream), None)
 
-    async def arrived(self, request: web.Request, stream: str) -> int | None:
-        """The position here of the event after which a listener wants to go on; None for one who says another place.
-        One who was moved waits until the event is here. Raises NotFound if it does not come."""
+    async def find_arrival(self, request: web.Request, stream: str) -> int | None:
+        """Return the position here of the event after which a client resumes; None for one that gives another point.
+        A client that was moved waits for the event. Raises NotFound if it does not come."""
         event = resume_parameter(request)
         if event is None or ":" not in event:
             return None
-        found = await self._workers.run(self._log.find, event, stream)
-        if found is not None or MOVED not in request.query:
-            return found
-        # Many are moved after the same event: one of them looks for all.
+        position = await self._threads.run(self._log.find, event, stream)
+        if position is not None or MOVED not in request.query:
+            return position
+        # Many clients are moved after the same event: one task looks for all.
         waiting = self._awaited.get((stream, event))
         if waiting is None:
             waiting = self._awaited[stream, event] = asyncio.create_task(self._await(stream, event))
             waiting.add_done_callback(lambda _: self._awaited.pop((stream, event), None))
-        found = await asyncio.shield(waiting)
-        if found is None:
-            raise NotFound(f"{event} is not here, or not yet; go on where you were")
-        return found
+        position = await asyncio.shield(waiting)
+        if position is None:
+            raise NotFound(f"the event {event} is not here, or not yet; continue at the edge that you came from")
+        return position
 
     async def _await(self, stream: str, event: str) -> int | None:
         for _ in range(ARRIVAL_LOOKS):
-            await self.sleep(ARRIVAL_SECONDS / ARRIVAL_LOOKS)
-            found = await self._workers.run(self._log.find, event, stream)
-            if found is not None:
-                return found
+            await self._sleep(ARRIVAL_SECONDS / ARRIVAL_LOOKS)
+            position = await self._threads.run(self._log.find, event, stream)
+            if position is not None:
+                return position
         return None
 
 
 def make_location(address: str, parameters: list[tuple[str, str]], event: str | None) -> str:
-    """The address of a stream at another edge, for a listener that has had everything up to an event."""
+    """Return the address of a stream at another edge, for a client that has everything up to an event."""
     after = [] if event is None else [("after", event)]
     return f"{address}?{urlencode([*parameters, *after, (MOVED, '1')])}"
 
 
 def _can_follow(request: web.Request) -> bool:
-    """Whether the client comes to its place again by the ids of events: event streams tell them there. Whoever is told
-    positions in another format might take one to the wrong edge."""
+    """Return whether the client resumes by ids of events, which server-sent events have at the other edge. A client
+    with another format might take a position to the wrong edge."""
     accepted = choose_format(request.headers.get("Accept"), request.query.get("format"))
     return accepted is SSE and request.query.get("mode", "stream") == "stream" and not wants_websocket(request)
 
 
 def _other_parameters(request: web.Request) -> list[tuple[str, str]]:
-    """What else was asked for, but a token: that is for this edge, and for no other to see."""
+    """Return the other parameters, without a token: that is for this edge only."""
     return [(name, value) for name, value in request.query.items() if name not in ("after", MOVED, TOKEN_PARAMETER)]
 
 
 def add_link_header(app: web.Application) -> None:
-    """Let the answers of an application name the repeater that was found for them."""
+    """Add the repeater of a stream to responses as a Link header."""
 
-    async def name(request: web.Request, response: web.StreamResponse) -> None:
-        if (found := request.get(LINK)) is not None:
-            response.headers.add("Link", found)
+    async def add_link(request: web.Request, response: web.StreamResponse) -> None:
+        if (link := request.get(LINK)) is not None:
+            response.headers.add("Link", link)
 
-    app.on_response_prepare.append(name)
+    app.on_response_prepare.append(add_link)
 
-
-# Moves: an edge that is near its limits tells some of those who listen to go on at a repeater.
 
 _MOVABLE_FORMATS = (SSE, SSE_BY_EVENT, NDJSON)
-"""Formats whose readers see a message about the connection. A WebSocket of a browser follows nobody."""
+"""Formats whose clients see notices about the connection. A WebSocket of a browser follows no redirect."""
 
 
 class Migration:
-    """Takes a step every second or so."""
+    """Moves listeners of an overloaded edge to repeaters."""
 
     def __init__(
         self,
         events: EventSource,
         repeaters: Repeaters,
-        pressure: OverloadDetector,
+        overload: OverloadDetector,
         metrics: Metrics,
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._moved = metrics.referred.labels("move")
         self._events = events
         self._repeaters = repeaters
-        self._pressure = pressure
-        self.chance = chance
+        self._overload = overload
+        self._chance = chance
 
     def step(self) -> int:
-        """Look how things stand, and move a share of the listeners if they are near the limits; how many."""
-        self._events.latest.want(bool(self._repeaters.all()))
-        if not self._pressure.look():
+        """Move a share of the listeners if the edge is overloaded; return how many."""
+        self._events.latest.enable(bool(self._repeaters.all()))
+        if not self._overload.is_overloaded():
             return 0
-        room = self._events.room
-        return sum(self._channel(tap, channel) for tap in tuple(room) for channel in room.channels(tap))
+        topic = self._events.topic
+        return sum(self._move_some(view, channel) for view in tuple(topic) for channel in topic.channels(view))
 
-    def _channel(self, tap: StreamView, channel: Channel) -> int:
-        """Some of a channel. Relays stay, since others depend on them, and who listens through a sieve, which may
-        remember what it has seen."""
-        event = self._events.latest.of(tap.stream)
-        if (
-            channel.manner.priority
-            or channel.manner.format not in _MOVABLE_FORMATS
-            or tap.sieve is not None
-            or event is None
-        ):
+    def _move_some(self, view: StreamView, channel: Channel) -> int:
+        """Move some listeners of a channel. Relays stay, since others depend on them."""
+        event, format = self._events.latest.get(view.stream), channel.options.format
+        if channel.options.priority or format not in _MOVABLE_FORMATS or event is None:
             return 0
         channel.flush()
-        listeners = list(channel)
-        told = 0
+        listeners, moved = list(channel), 0
         for listener in listeners[: ceil(MOVE_SHARE * len(listeners))]:
-            if (address := self._repeaters.of(tap.stream)) is None:
+            if (address := self._repeaters.assign(view.stream)) is None:
                 break
-            self._tell(listener, make_location(address, [("format", listener.manner.format.name)], event))
-            told += 1
-        return told
-
-    def _tell(self, listener: Listener, location: str) -> None:
-        # All at once would be a load of its own, there.
-        retry = int(MOVE_SPREAD_MILLISECONDS * self.chance())
-        listener.cursor = max(listener.cursor, self._events.room.place)
-        self._moved.inc()
-        listener.finish(move_notice(listener.manner.format, listener.cursor, location, retry))
+            location = make_location(address, [("format", format.name)], event)
+            _send_away(listener, self._events.topic.position, move_message(location, _spread(self._chance)))
+            moved += 1
+        self._moved.inc(moved)
+        return moved
 
 
-# Balances: edges that share a port share those who listen, too.
-#
-# The system spreads new connections evenly, but those of listeners stay: an edge that was just started has few of
-# them. One that has many more than the others sends some away, who come back, to any of them.
+def _spread(chance: Callable[[], float]) -> int:
+    """Return a random delay in milliseconds: all clients at once would be a load of its own."""
+    return int(MOVE_SPREAD_MILLISECONDS * chance())
 
-_AGE = 3
-"""Looks for which what others told may be old; a number of one's own that has just grown is no reason."""
+
+def _send_away(listener: Listener, position: int, last: ClosingMessage) -> None:
+    """Close the connection of a listener that has everything up to a position."""
+    listener.cursor = max(listener.cursor, position)
+    listener.finish(last)
+
+
+_STALE_STEPS = 3
+"""Steps for which the figures of others may be old; a number of listeners that has just grown is no reason."""
 
 
 class ConnectionBalancer:
-    """Takes a step every second or so."""
+    """Spreads listeners over the edges that share a port. The system spreads new connections evenly, but those of
+    listeners stay, so that an edge that was just started has few: one with many more sends some away, which reconnect
+    to any of them."""
 
     def __init__(
         self,
-        rooms: Sequence[LiveTopic[Any]],
+        topics: Sequence[LiveTopic[Any]],
         others: Callable[[], Sequence[int]],
         ticks: Callable[[], float],
         chance: Callable[[], float] = random.random,
     ) -> None:
-        """`others` tells how many listen to each of the other edges on the same port."""
-        self._rooms = rooms
+        """`others` returns the number of listeners of each of the other edges on the same port."""
+        self._topics = topics
         self._others = others
-        self._ticks = ticks
         self._chance = chance
-        self._own: deque[int] = deque(maxlen=_AGE)
-        self._since: float | None = None
+        self._own: deque[int] = deque(maxlen=_STALE_STEPS)
+        self._surplus = _Debounce(BALANCE_SECONDS, ticks)
 
     def step(self) -> int:
-        """Look how things stand, and send some away if there have been too many for a while; how many."""
-        here = sum(map(len, self._rooms))
+        """Send some listeners away if there have been too many for a while; return how many."""
+        here = sum(map(len, self._topics))
         self._own.append(here)
-        extra = count_surplus(min(self._own), self._others())
-        now = self._ticks()
-        if not extra:
-            self._since = None
-        elif self._since is None:
-            self._since = now
-        if self._since is None or now - self._since < BALANCE_SECONDS:
+        surplus = count_surplus(min(self._own), self._others())
+        if not self._surplus.lasts(surplus > 0):
             return 0
-        return self._send_away(min(extra, ceil(BALANCE_SHARE * here)))
-
-    def _send_away(self, count: int) -> int:
-        chosen = list(islice(self._listeners(), count))
+        chosen = list(islice(self._listeners(), min(surplus, ceil(BALANCE_SHARE * here))))
         for channel, listener in chosen:
             channel.flush()
-            listener.cursor = max(listener.cursor, channel.place)
-            # All at once would be a load of its own.
-            retry = int(MOVE_SPREAD_MILLISECONDS * self._chance())
-            listener.finish(closing_notice(listener.manner.format, listener.cursor, retry))
+            _send_away(listener, channel.position, closing_message("this edge stops", _spread(self._chance)))
         return len(chosen)
 
     def _listeners(self) -> Iterator[tuple[Channel, Listener]]:
-        """Those who may be sent away. Relays stay, since others depend on them."""
-        for room in self._rooms:
-            for key in tuple(room):
-                for channel in room.channels(key):
-                    if not channel.manner.priority:
+        """Yield the listeners that may be sent away. Relays stay, since others depend on them."""
+        for topic in self._topics:
+            for key in tuple(topic):
+                for channel in topic.channels(key):
+                    if not channel.options.priority:
                         yield from ((channel, listener) for listener in channel)
 
 
 def count_surplus(own: int, others: Sequence[int]) -> int:
-    """How many more than its share an edge has; 0 where that is not worth the trouble, or there are no others."""
+    """Return how many listeners an edge has above its share; 0 for a small surplus, or without other edges."""
     mean = (own + sum(others)) / (1 + len(others))
     extra = own - mean
     return ceil(extra) if extra > max(BALANCE_LEAST, BALANCE_MARGIN * mean) else 0

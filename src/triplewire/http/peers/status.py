@@ -20,10 +20,9 @@ import orjson
 import psutil
 from aiohttp import web
 
-from triplewire.config.files import replace_file, sync
+from triplewire.config.files import sync
 from triplewire.config.metrics import Metrics, StreamTraffic
 from triplewire.config.status import (
-    STATUS_SECONDS,
     EdgeStatus,
     read_statuses,
     remove_status,
@@ -39,109 +38,102 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class EdgeLocation:
-    """Where an edge stands among others: its name, and the folder where each tells of itself, or None."""
+    """An edge among those that serve one directory: its name, and the folder of their statuses, or None."""
 
     name: str = field(default_factory=lambda: str(os.getpid()))
     folder: Path | None = None
-    door: str = ""
-    """The address that it listens on, which others may share."""
+    address: str = ""
+    """Address that it listens on, which others may share."""
 
 
 class EdgeStatusReporter:
-    """Tells of this edge, and of the others."""
+    """Writes the status of this edge, and reads those of others."""
 
     def __init__(
         self,
-        place: EdgeLocation,
+        location: EdgeLocation,
         clock: Clock,
         metrics: Metrics,
-        seats: int,
+        max_listeners: int,
         listeners: Callable[[], Mapping[str, int]],
         flows: Callable[[], Sequence[StreamTraffic]],
     ) -> None:
-        self.place = place
+        self.location = location
         self.state = "starting"
         self._clock = clock
         self._metrics = metrics
-        self._seats = seats
+        self._max_listeners = max_listeners
         self._listeners = listeners
         self._flows = flows
         self._since = clock.now()
         self._process = psutil.Process()
         self._others: list[EdgeStatus] = []
+        self._threads = ThreadPool(1, "edge-status")
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/edges", self.edges)]
 
     def own(self) -> EdgeStatus:
-        """As it is at this moment, without what a scrape gets."""
+        """Return the status of this edge as it is now, without its metrics."""
         listeners = dict(self._listeners())
-        for of, count in listeners.items():
-            self._metrics.listeners.labels(of).set(count)
+        for kind, count in listeners.items():
+            self._metrics.listeners.labels(kind).set(count)
         return EdgeStatus(
-            name=self.place.name,
+            name=self.location.name,
             pid=self._process.pid,
-            door=self.place.door,
+            door=self.location.address,
             state=self.state,
             since=self._since,
             at=self._clock.now(),
             cpu=round(time.process_time(), 3),
             memory=self._process.memory_info().rss,
             listeners=listeners,
-            seats=self._seats,
+            seats=self._max_listeners,
             published=int(self._metrics.published()),
             streams=tuple(self._flows()),
         )
 
     def others(self) -> list[EdgeStatus]:
-        """What the others told last, a second ago at most where they are well."""
-        found = read_statuses(self.place.folder, self._clock) if self.place.folder else []
-        return [each for each in found if each.name != self.place.name]
+        """Return the last statuses of the others, a second old at most while they work."""
+        statuses = read_statuses(self.location.folder, self._clock) if self.location.folder else []
+        return [each for each in statuses if each.name != self.location.name]
 
     def neighbours(self) -> list[int]:
-        """How many listen to each of the other edges at the same door, as was told last."""
-        return [each.taken for each in self._others if each.door == self.place.door and each.state == "ready"]
+        """Return the number of listeners of each of the other edges on the same address, as last read."""
+        return [each.taken for each in self._others if each.door == self.location.address and each.state == "ready"]
 
-    async def keep(self) -> None:
-        """Tell again and again, until cancelled; then no more is told of this edge."""
-        folder = self.place.folder
-        if folder is None:
-            return
-        workers = ThreadPool(1, "edge-standing")
-        try:
-            while True:
-                await workers.run(self._tell, folder, self.own())
-                await asyncio.sleep(STATUS_SECONDS)
-        finally:
-            workers.close()
-            remove_status(folder, self.place.name)
+    async def step(self) -> None:
+        """Write the status, and read those of others. Called by a worker, every `STATUS_SECONDS`."""
+        if self.location.folder is not None:
+            await self._threads.run(self._write, self.location.folder, self.own())
 
-    def tell(self, state: str) -> None:
-        """Say at once that the state is another."""
+    async def close(self) -> None:
+        """Remove the status."""
+        self._threads.close()
+        if self.location.folder is not None:
+            remove_status(self.location.folder, self.location.name)
+
+    def change_state(self, state: str) -> None:
+        """Write at once that the state is another."""
         self.state = state
-        if self.place.folder is not None:
-            self._tell(self.place.folder, self.own())
+        if self.location.folder is not None:
+            self._write(self.location.folder, self.own())
 
-    def _tell(self, folder: Path, standing: EdgeStatus) -> None:
+    def _write(self, folder: Path, status: EdgeStatus) -> None:
         try:
-            write_status(folder, replace(standing, metrics=self._metrics.exposition().decode()))
+            write_status(folder, replace(status, metrics=self._metrics.exposition().decode()))
             self._others = self.others()
         except OSError:
-            # A full disk: the edge goes on, others see that it is silent.
-            logger.warning("how this edge stands could not be told", exc_info=True)
+            # The disk is full: the edge goes on, and others see that its status is old.
+            logger.warning("the status of this edge could not be written", exc_info=True)
 
     @serves(resource_operations.EDGES)
     async def edges(self, request: web.Request) -> web.Response:
-        """Every edge by itself."""
-        found = [self.own(), *await asyncio.to_thread(self.others)]
-        return _json({"edges": [each.document() for each in sorted(found, key=status_order)]})
+        """List every edge."""
+        statuses = [self.own(), *await asyncio.to_thread(self.others)]
+        document = {"edges": [each.document() for each in sorted(statuses, key=status_order)]}
+        return web.Response(body=orjson.dumps(document), content_type="application/json")
 
-
-def _json(value: object) -> web.Response:
-    return web.Response(body=orjson.dumps(value), content_type="application/json")
-
-
-# Identities: by what an edge is known to relays, which must not bring it what came from it.
 
 EDGE_ID = "Edge-Id"
 
@@ -151,26 +143,27 @@ def generate_identity() -> str:
 
 
 def load_identity(path: Path) -> str:
-    """The identity that a data directory keeps in a file, which the first who asks makes. Edges that share the
-    directory share its log, and so they are one to everybody else."""
-    if not path.exists():
-        made = path.with_name(f"{path.name}.{generate_identity()}")
-        replace_file(made, generate_identity().encode())
-        try:
-            # A link is made only where there is none yet, and the file that it names is whole.
-            path.hardlink_to(made)
-        except FileExistsError:
-            pass
-        finally:
-            made.unlink()
-        sync(path.parent)
+    """Return the identity in a file of a data directory; the first process that asks makes it. It survives a power
+    failure: an edge with another identity would get its own events back from relays."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f"{path.name}.{generate_identity()}")
+    scratch.write_text(generate_identity())
+    sync(scratch)
+    try:
+        # A link is made only if there is none yet, and its content is whole.
+        path.hardlink_to(scratch)
+    except FileExistsError:
+        pass
+    finally:
+        scratch.unlink()
+    sync(path.parent)
     return path.read_text().strip()
 
 
 def add_identity_header(app: web.Application, identity: str) -> None:
-    """Let every answer of an application say whose it is."""
+    """Add the identity of the edge to every response."""
 
-    async def say(request: web.Request, response: web.StreamResponse) -> None:
+    async def add_header(request: web.Request, response: web.StreamResponse) -> None:
         response.headers[EDGE_ID] = identity
 
-    app.on_response_prepare.append(say)
+    app.on_response_prepare.append(add_header)

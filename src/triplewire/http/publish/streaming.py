@@ -21,7 +21,7 @@ from aiohttp import WSCloseCode, WSMsgType, hdrs, web
 
 from triplewire.http.auth import caller
 from triplewire.http.cors import Origins
-from triplewire.http.delivery.writer import LISTENER_SECONDS
+from triplewire.http.delivery.merger import COMMENT_SECONDS
 from triplewire.http.openapi import serves, stream_operations
 from triplewire.http.publish.decompression import read_pieces
 from triplewire.http.publish.endpoint import PublishEndpoint, is_heavy
@@ -144,7 +144,7 @@ class StreamingPublish:
         stream, headers = check_stream_name(request.match_info["stream"]), parse_event_headers(request)
         reading = MessageReader(request.query.get("type", MEDIA_TYPE), stream, headers)
         with self._publisher() as closing:
-            socket = web.WebSocketResponse(max_msg_size=BODY_BYTES, heartbeat=LISTENER_SECONDS)
+            socket = web.WebSocketResponse(max_msg_size=BODY_BYTES, heartbeat=COMMENT_SECONDS)
             await socket.prepare(request)
             progress = PublishProgress(self._publications, caller(request), partial(_send_each, socket))
             messages = _pace_messages(request, _messages(socket))

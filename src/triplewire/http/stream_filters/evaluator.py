@@ -4,6 +4,9 @@ its clients.
 ASK queries of all filters share one matching index, which is loaded when the first query comes, so that an edge starts
 without compiled code. A query that takes too much CPU time is given up; an event that it could not decide in time is
 reported as undecided.
+
+    events ─▶ stream, source, application ─▶ vocabulary ─▶ queries ─▶ plug-in ─▶ delivered
+              Arrow                          Arrow         index      Python, with its state
 """
 
 from __future__ import annotations
@@ -42,84 +45,81 @@ from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.security import visibility_name
 from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
 
-SIEVES: Final = 1_024
-"""Different sieves through which an edge tells streams at the same time, however many listen through each: at some
-20 µs for each and a pass, a pass takes 20 ms at worst, but for queries."""
+STREAM_FILTERS: Final = 1_024
+"""Different stream filters of an edge at the same time, however many clients each has: at some 20 µs for each, a pass
+takes 20 ms at worst, but for queries."""
 
-SIEVE_CPU_SECONDS: Final = 0.5
-"""CPU time of one query of a sieve on one pass of events, for which all who listen through sieves wait. Who asks for
-more is told so and cut off; a subscription can ask it."""
+FILTER_CPU_SECONDS: Final = 0.5
+"""CPU time of one query of a filter on one pass of events, for which all clients with filters wait. The clients of a
+query that takes more are told so and cut off; a subscription can ask it."""
 
-SIEVE_EVENT_SECONDS: Final = 0.05
-"""CPU time of such a query on one event that is looked at alone. Of an event that is not decided then, only that is
-told."""
+FILTER_EVENT_SECONDS: Final = 0.05
+"""CPU time of such a query on a single event. An event that is not decided then is reported as undecided."""
 
-SIEVE_READY_SECONDS: Final = 90.0
-"""How long a listener waits for the index of such queries when nobody had one before: a second is usual, a minute where
-the compiled code has to be made first."""
+FILTER_READY_SECONDS: Final = 90.0
+"""How long a client waits for the index of queries to load: a second is usual, a minute where it must be compiled."""
 
-
-# Asks: the queries of all sieves in one index, with the two tiers that decide subscriptions.
-#
-# The index knows an order of its own: queries come and go at positions of it, and the events of a pass take the next
-# ones. So it may be asked of any events, those of the past as well, and never has to go back.
-#
-# Nothing of it is there until the first query comes; an edge starts without the compiled code.
-
-_PATIENCE = CpuBudget(SIEVE_CPU_SECONDS, pair=SIEVE_EVENT_SECONDS, whole=SIEVE_CPU_SECONDS)
+_BUDGET = CpuBudget(FILTER_CPU_SECONDS, pair=FILTER_EVENT_SECONDS, whole=FILTER_CPU_SECONDS)
 _GARBAGE = 4_096
-"""Changes of queries that are gone, above which the index is begun anew: it takes 0.1 s."""
+"""Changes of dropped queries above which the index is built anew, which takes 0.1 s."""
+_TOO_EXPENSIVE = (
+    f"the query takes more than {FILTER_CPU_SECONDS:g} s of CPU time on a pass of events; ask for less, "
+    "or make a subscription of it"
+)
 
 logger = logging.getLogger(__name__)
 
 
 class AskMatcher(Protocol):
-    """A matcher, as far as it is needed here."""
+    """The part of a matcher that is needed here."""
 
     def match(self, entries: pa.Table) -> pa.Table:
-        """The matches of a batch of `ENTRIES`, as `MATCHES`. Raises Exhausted."""
+        """Return the matches of a batch of `ENTRIES`, as `MATCHES`. Raises BudgetExhausted."""
 
     def spent(self) -> dict[str, float]:
-        """The CPU seconds that the evaluators took for each shape since this was asked last."""
+        """Return the CPU seconds of the evaluators for each shape since the last call."""
 
 
 class AskMatcherFactory(Protocol):
-    """Makes a matcher that knows some changes, and those that are put at their end later."""
+    """Makes a matcher for a list of changes, to which later ones are appended."""
 
     def __call__(self, changes: list[RegistryChange]) -> AskMatcher: ...
 
 
 def make_matcher(changes: list[RegistryChange]) -> AskMatcher:
-    """The real one. It takes a second, and a minute where the compiled code has to be made first."""
-    # Half a second and 100 MB, which only those who are asked queries need.
+    """Make the real matcher. It takes a second, and a minute where it must be compiled."""
+    # Half a second and 100 MB, which only edges with queries need.
     from triplewire.matching.index.groups import warm_up
     from triplewire.matching.matcher import ChangeList, Matcher
 
     warm_up()
-    return Matcher.alone(ChangeList(changes), _PATIENCE)
+    return Matcher.alone(ChangeList(changes), _BUDGET)
 
 
 @dataclass(frozen=True)
 class AskResults:
-    """Which events pass each query, and which of them were not decided in the time that there is, of queries that have
-    such."""
+    """The events that pass each query, and those that it did not decide in time, for queries that have such."""
 
     passed: Mapping[AskFilter, Mask] = field(default_factory=dict)
     undecided: Mapping[AskFilter, Mask] = field(default_factory=dict)
 
-    def spread(self, wanted: Mask) -> AskResults:
-        """What was found of some events, of all."""
-        return AskResults(_spread(self.passed, wanted), _spread(self.undecided, wanted))
+    def spread(self, candidates: Mask) -> AskResults:
+        """Extend results on candidates to all events."""
+        return AskResults(_spread(self.passed, candidates), _spread(self.undecided, candidates))
 
 
 class AskIndex:
-    """The index. Any thread may use it, one at a time. `given_up` are queries that took too much time: they are not
-    asked again while they are known."""
+    """The queries of all filters in one matching index. Any thread may use it, one at a time.
+
+    The index has positions of its own: queries come and go at them, and the events of a pass take the next ones. So it
+    can be asked about any events, and never has to go back. Queries that took too much time (`given_up`) are not
+    evaluated again while they are in use.
+    """
 
     def __init__(self, make: AskMatcherFactory = make_matcher, garbage: int = _GARBAGE) -> None:
         self._make = make
         self._garbage = garbage
-        self._turn = Lock()
+        self._lock = Lock()
         self._matcher: AskMatcher | None = None
         self._changes: list[RegistryChange] = []
         self._shapes: set[str] = set()
@@ -128,60 +128,59 @@ class AskIndex:
         self.given_up: set[AskFilter] = set()
 
     def load(self) -> None:
-        """Be ready. It may take a minute."""
-        with self._turn:
-            self._ready()
+        """Load the matcher. It may take a minute."""
+        with self._lock:
+            self._get_matcher()
 
     def close(self) -> None:
-        """Let go of what the index holds on the disk."""
-        with self._turn:
+        """Release what the matcher holds on disk."""
+        with self._lock:
             self._matcher = None
 
-    def passing(self, entries: pa.Table, asks: Collection[AskFilter], known: Collection[AskFilter]) -> AskResults:
-        """What some queries say of events; without those that were given up. `known` are all that somebody listens
-        through: others are forgotten."""
-        with self._turn:
-            self._keep({*known, *asks})
-            matches = self._matched(entries) if entries.num_rows else MATCHES.empty_table()
+    def evaluate(self, entries: pa.Table, asks: Collection[AskFilter], in_use: Collection[AskFilter]) -> AskResults:
+        """Evaluate queries on events; without those that were given up. Queries that are not in use are dropped."""
+        with self._lock:
+            self._update({*in_use, *asks})
+            matches = self._match(entries) if entries.num_rows else MATCHES.empty_table()
             decided, others = _split_undecided(matches)
             passed = self._masks(decided, asks, entries.num_rows)
-            left = self._masks(others, asks, entries.num_rows) if others.num_rows else {}
-            return AskResults(passed, {ask: mask for ask, mask in left.items() if mask.any()})
+            undecided = self._masks(others, asks, entries.num_rows) if others.num_rows else {}
+            return AskResults(passed, {ask: mask for ask, mask in undecided.items() if mask.any()})
 
     def _masks(self, matches: pa.Table, asks: Collection[AskFilter], events: int) -> dict[AskFilter, Mask]:
-        wanted = {self._known[ask].since: ask for ask in asks if ask in self._known}
-        found, first = {ask: np.zeros(events, bool) for ask in wanted.values()}, self._position - events + 1
-        for since, positions in find_positions(matches, [self._known[ask] for ask in found]):
-            found[wanted[since]][positions - first] = True
-        return found
+        by_since = {self._known[ask].since: ask for ask in asks if ask in self._known}
+        masks, first = {ask: np.zeros(events, bool) for ask in by_since.values()}, self._position - events + 1
+        for since, positions in find_positions(matches, [self._known[ask] for ask in masks]):
+            masks[by_since[since]][positions - first] = True
+        return masks
 
-    def _matched(self, entries: pa.Table) -> pa.Table:
-        """All that is known, of events at the next positions. What takes too much time is given up."""
+    def _match(self, entries: pa.Table) -> pa.Table:
+        """Match all queries with events at the next positions. Queries that take too much time are given up."""
         while True:
             first, self._position = self._position + 1, self._position + entries.num_rows
             positions = pa.array(np.arange(first, self._position + 1))
-            matcher = self._ready()
+            matcher = self._get_matcher()
             try:
                 matches = matcher.match(entries.set_column(0, MATCHES.field("position"), positions))
                 spent = matcher.spent()
             except BudgetExhausted as error:
-                matches, spent = None, {**matcher.spent(), error.shape: SIEVE_CPU_SECONDS}
-            self._give_up({shape for shape, seconds in spent.items() if seconds >= SIEVE_CPU_SECONDS})
+                matches, spent = None, {**matcher.spent(), error.shape: FILTER_CPU_SECONDS}
+            self._give_up({shape for shape, seconds in spent.items() if seconds >= FILTER_CPU_SECONDS})
             if matches is not None:
                 return matches
 
     def _give_up(self, shapes: set[str]) -> None:
         for ask in [each for each in self._known if each.shape in shapes]:
-            logger.warning("a query of a sieve takes too much time and is given up: %s", ask)
+            logger.warning("a query of a stream filter takes too much CPU time and is given up: %s", ask)
             self.given_up.add(ask)
             self._remove(ask)
 
-    def _keep(self, asks: set[AskFilter]) -> None:
+    def _update(self, asks: set[AskFilter]) -> None:
         self.given_up &= asks
         for ask in [each for each in self._known if each not in asks]:
             self._remove(ask)
         if len(self._changes) > 2 * len(self._known) + self._garbage:
-            self._begin_anew()
+            self._rebuild()
         for ask in asks - self._known.keys() - self.given_up:
             self._add(ask)
 
@@ -203,245 +202,223 @@ class AskIndex:
         self._changes.append(RegistryChange(self._position, kind, key, value))
         return self._position
 
-    def _begin_anew(self) -> None:
+    def _rebuild(self) -> None:
         kept = [*self._known]
         self._matcher, self._changes, self._shapes, self._known = None, [], set(), {}
         for ask in kept:
             self._add(ask)
 
-    def _ready(self) -> AskMatcher:
+    def _get_matcher(self) -> AskMatcher:
         if self._matcher is None:
             self._matcher = self._make(self._changes)
         return self._matcher
 
 
 def _split_undecided(matches: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Those that tell of a match, and those that tell that nothing was found out."""
+    """Split rows into matches, and those that say that an event was not decided."""
     if matches["limit"].null_count == matches.num_rows:
         return matches, matches.slice(0, 0)
-    told = pc.fill_null(pc.not_equal(matches["limit"], LimitReached.WORK.value), True)
-    return matches.filter(told), matches.filter(pc.invert(told))
+    decided = pc.fill_null(pc.not_equal(matches["limit"], LimitReached.WORK.value), True)
+    return matches.filter(decided), matches.filter(pc.invert(decided))
 
 
-def _spread(masks: Mapping[AskFilter, Mask], wanted: Mask) -> dict[AskFilter, Mask]:
-    found = {ask: np.zeros(len(wanted), bool) for ask in masks}
+def _spread(masks: Mapping[AskFilter, Mask], candidates: Mask) -> dict[AskFilter, Mask]:
+    spread = {ask: np.zeros(len(candidates), bool) for ask in masks}
     for ask, mask in masks.items():
-        found[ask][wanted] = mask
-    return found
+        spread[ask][candidates] = mask
+    return spread
 
 
 def _ask_id(ask: AskFilter) -> str:
     return "\n".join((ask.shape, *ask.constants))
 
 
-# Passes: some events on their way through the last parts of sieves. What lets the same events through gives the same
-# table, so that messages are written once for all of it.
-
-
 class QueryTooExpensive(Exception):
-    """A query was given up."""
+    """A query takes too much CPU time and was given up."""
 
 
 @dataclass(frozen=True)
 class FilterPass:
-    """Events, and what queries say of them; without those queries that were given up."""
+    """Events on their way through queries and plug-ins. Views that let the same events through get the same table, so
+    that messages are rendered once for all of them."""
 
     entries: pa.Table
-    answers: AskResults = field(default_factory=AskResults)
+    asked: AskResults = field(default_factory=AskResults)
     _tables: dict[bytes, pa.Table] = field(default_factory=dict)
 
-    def through(self, tap: StreamView, mask: Mask, memory: PluginFilter | None) -> pa.Table:
-        """Those of some events that pass the queries of a tap and then its filter. Raises Broken or Costly."""
-        mask = self._answered(tap, mask)
-        if tap.sieve is None or tap.sieve.filter is None or not mask.any():
+    def select(self, view: StreamView, mask: Mask, plugin: PluginFilter | None) -> pa.Table:
+        """Return the events of a mask that pass the queries of a view and then its plug-in. Raises PluginFailed or
+        QueryTooExpensive."""
+        mask = self._apply_asks(view, mask)
+        if view.filter is None or view.filter.plugin is None or not mask.any():
             return self._table(mask)
-        if memory is None:
+        if plugin is None:
             raise PluginFailed("it was not made")
-        told = mask.copy()
-        told[mask] = apply_plugin(memory, self._table(mask))
-        return self._table(told)
+        passed = mask.copy()
+        passed[mask] = apply_plugin(plugin, self._table(mask))
+        return self._table(passed)
 
-    def undecided(self, tap: StreamView, mask: Mask) -> list[int]:
-        """The positions of those of which a query of the tap did not say anything, and no other said yes."""
-        left = [self.answers.undecided[ask] for ask in _asks_of_view(tap) if ask in self.answers.undecided]
-        if not left:
+    def undecided(self, view: StreamView, mask: Mask) -> list[int]:
+        """Return the positions of events that a query of the view did not decide, and no other let through."""
+        undecided = [self.asked.undecided[ask] for ask in _asks_of_view(view) if ask in self.asked.undecided]
+        if not undecided:
             return []
-        found = mask & np.logical_or.reduce(left) & ~self._answered(tap, mask)
-        positions: list[int] = self.entries["position"].to_numpy()[found].tolist()
+        rows = mask & np.logical_or.reduce(undecided) & ~self._apply_asks(view, mask)
+        positions: list[int] = self.entries["position"].to_numpy()[rows].tolist()
         return positions
 
-    def _answered(self, tap: StreamView, mask: Mask) -> Mask:
-        asks = _asks_of_view(tap)
-        if any(ask not in self.answers.passed for ask in asks):
+    def _apply_asks(self, view: StreamView, mask: Mask) -> Mask:
+        asks = _asks_of_view(view)
+        if any(ask not in self.asked.passed for ask in asks):
             raise QueryTooExpensive
-        return mask & np.logical_or.reduce([self.answers.passed[ask] for ask in asks]) if asks else mask
+        return mask & np.logical_or.reduce([self.asked.passed[ask] for ask in asks]) if asks else mask
 
     def _table(self, mask: Mask) -> pa.Table:
         key = np.packbits(mask).tobytes()
-        found = self._tables.get(key)
-        if found is None:
-            found = self._tables[key] = self.entries if mask.all() else self.entries.filter(pa.array(mask))
-        return found
+        table = self._tables.get(key)
+        if table is None:
+            table = self._tables[key] = self.entries if mask.all() else self.entries.filter(pa.array(mask))
+        return table
 
 
-def _asks_of_view(tap: StreamView) -> tuple[AskFilter, ...]:
-    return () if tap.sieve is None else tap.sieve.asks
+def _asks_of_view(view: StreamView) -> tuple[AskFilter, ...]:
+    return () if view.filter is None else view.filter.asks
 
-
-# ```
-# events ─▶ stream, source, application ─▶ vocabulary ─▶ queries ─▶ filter of the deployment ─▶ told
-#           Arrow                          Arrow         index      Python, with its memory
-# ```
 
 PluginStates = Mapping[StreamView, PluginFilter]
-"""The filters of the deployment that taps have, with what they remember."""
-
-_TOO_MUCH = (
-    f"the query takes more than {SIEVE_CPU_SECONDS:g} s of CPU time on a pass of events; ask for less, "
-    "or make a subscription of it"
-)
+"""Plug-in filters of views, with their state."""
 
 
 @dataclass(frozen=True)
 class FilterResult:
-    """The events that each tap lets through, and in which words those are cut off whose tap failed. Taps that let the
-    same events through have the same table."""
+    """The events that each view lets through, and why views have failed. Views that let the same events through have
+    the same table."""
 
     passed: dict[StreamView, pa.Table] = field(default_factory=dict)
     failed: dict[StreamView, str] = field(default_factory=dict)
     undecided: dict[StreamView, Sequence[int]] = field(default_factory=dict)
-    """Positions of events that may pass or not: a query took too long on them."""
+    """Positions of events on which a query took too long."""
 
 
 class FilterEvaluator:
-    """All sieves of an edge. Who listens through one holds it; it is forgotten when nobody does."""
+    """All stream filters of an edge. A filter is held by its clients, and forgotten when there are none."""
 
     def __init__(
         self,
         metrics: Metrics,
-        filters: PluginFilters | None = None,
+        plugins: PluginFilters | None = None,
         asks: AskIndex | None = None,
-        most: int = SIEVES,
-        workers: ThreadPool | None = None,
+        limit: int = STREAM_FILTERS,
+        threads: ThreadPool | None = None,
     ) -> None:
         self._metrics = metrics
-        self._filters = filters
+        self._plugins = plugins
         self._asks = AskIndex() if asks is None else asks
-        self._most = most
+        self._limit = limit
         self._known: WeakValueDictionary[Hashable, StreamFilter] = WeakValueDictionary()
-        """By what they say, so that nothing but who listens through them holds them."""
-        # While it loads, what others listen through must not wait in the same thread.
-        self._loaders = ThreadPool(2, "edge-sieve-load")
-        self._workers = workers or ThreadPool(1, "edge-sieve")
-        # However many replay, who listens live waits for one step of them at most.
-        self._historians = workers or ThreadPool(1, "edge-sieve-past")
+        # While the index loads, other filters must not wait in the same thread.
+        self._loaders = ThreadPool(2, "edge-filter-load")
+        self._threads = threads or ThreadPool(1, "edge-filter")
+        # However many clients replay, live ones wait for one step of them at most.
+        self._replay_threads = threads or ThreadPool(1, "edge-filter-replay")
         self._loaded = False
 
-    async def asked(self, query: Iterable[tuple[str, str]]) -> StreamFilter | None:
-        """`sieve_of`, in a thread where there is something to parse."""
-        given = [*query]
-        parsing = any(name == "ask" for name, _ in given)
-        return await self._loaders.run(parse_stream_filter, given) if parsing else parse_stream_filter(given)
-
-    async def admit(self, sieve: StreamFilter) -> tuple[StreamFilter, PluginFilter | None]:
-        """The sieve to listen through, ready: the same object for all that are equal; and a filter of the deployment
-        for who comes through it, which remembers nothing yet. Raises BadRequest for a filter that is not known or does
-        not take its parameters, Unavailable where there are too many sieves or one does not get ready."""
-        if sieve.key not in self._known and len(self._known) >= self._most:
-            raise Unavailable(f"{self._most} different sieves are in use here; try another edge, or later")
-        held = self._known.setdefault(sieve.key, sieve)
-        memory = None if held.filter is None else await self._loaders.run(self.memory, held)
-        if held.asks and not self._loaded:
-            await self._load()
-        return held, memory
-
     def __len__(self) -> int:
-        """How many are in use."""
+        """Return how many different filters are in use."""
         return len(self._known)
 
-    def memory(self, sieve: StreamFilter) -> PluginFilter | None:
-        """A new filter of the deployment for it, which remembers nothing; None where it has none."""
-        if sieve.filter is None:
+    async def parse(self, parameters: Iterable[tuple[str, str]]) -> StreamFilter | None:
+        """Do the same as `parse_stream_filter`, in a thread if there is a query to parse."""
+        given = [*parameters]
+        has_query = any(name == "ask" for name, _ in given)
+        return await self._loaders.run(parse_stream_filter, given) if has_query else parse_stream_filter(given)
+
+    async def admit(self, filter: StreamFilter) -> tuple[StreamFilter, PluginFilter | None]:
+        """Return the filter, ready to use, the same object for all that are equal, and a new plug-in without state.
+        Raises BadRequest for an unknown plug-in or parameter, Unavailable where there are too many filters or one does
+        not get ready."""
+        if filter.key not in self._known and len(self._known) >= self._limit:
+            raise Unavailable(f"{self._limit} different stream filters are in use here; try another edge, or later")
+        held = self._known.setdefault(filter.key, filter)
+        plugin = None if held.plugin is None else await self._loaders.run(self.make_plugin, held)
+        if held.asks and not self._loaded:
+            await self._load()
+        return held, plugin
+
+    def make_plugin(self, filter: StreamFilter) -> PluginFilter | None:
+        """Return a new plug-in without state; None for a filter that has none."""
+        if filter.plugin is None:
             return None
-        if self._filters is None:
-            self._filters = PluginFilters.installed()
-        return self._filters.make(sieve.filter)
+        if self._plugins is None:
+            self._plugins = PluginFilters.installed()
+        return self._plugins.make(filter.plugin)
 
-    async def sift(
-        self, entries: pa.Table, taps: Collection[StreamView], memories: PluginStates, *, past: bool = False
+    async def evaluate(
+        self, entries: pa.Table, views: Collection[StreamView], plugins: PluginStates, *, replay: bool = False
     ) -> FilterResult:
-        """The events of a table, of whatever streams, that each tap lets through. One after the other, in a thread for
-        the present and one for the past: a filter that remembers sees them in the order of these calls."""
-        workers = self._historians if past else self._workers
-        return await workers.run(self.sifted, entries, taps, memories)
+        """Return the events of a table, of any streams, that each view lets through. Calls run one after the other, in
+        one thread for live clients and one for replays: a stateful plug-in sees events in their order."""
+        threads = self._replay_threads if replay else self._threads
+        return await threads.run(self.evaluate_now, entries, views, plugins)
 
-    def sifted(self, entries: pa.Table, taps: Collection[StreamView], memories: PluginStates) -> FilterResult:
-        """The same, in this thread. What is out of sight is not there for sieves either."""
-        sifted = FilterResult()
-        for sight, those in groupby(sorted(taps, key=_visibility_key), key=lambda tap: tap.sight):
-            self._sift(sifted, redact_entries(entries, sight), [*those], memories)
-        return sifted
-
-    def _sift(
-        self, sifted: FilterResult, entries: pa.Table, taps: Sequence[StreamView], memories: PluginStates
-    ) -> None:
-        """For taps of one sight, and what is in it."""
-        batch = FilterBatch(entries)
-        masks = {tap: batch.passing(tap) for tap in taps}
-        whole = FilterPass(entries, self._answers(entries, masks))
-        for tap, mask in masks.items():
-            self._settle(sifted, whole, tap, mask, memories.get(tap))
+    def evaluate_now(self, entries: pa.Table, views: Collection[StreamView], plugins: PluginStates) -> FilterResult:
+        """Do the same in this thread. Filters see only what is visible."""
+        result = FilterResult()
+        for visibility, group in groupby(sorted(views, key=_visibility_key), key=lambda view: view.visibility):
+            visible = redact_entries(entries, visibility)
+            batch = FilterBatch(visible)
+            masks = {view: batch.passing(view) for view in group}
+            filter_pass = FilterPass(visible, self._ask(visible, masks))
+            for view, mask in masks.items():
+                self._finish(result, filter_pass, view, mask, plugins.get(view))
+        return result
 
     def close(self) -> None:
         self._loaders.close()
-        self._workers.close()
-        self._historians.close()
+        self._threads.close()
+        self._replay_threads.close()
         self._asks.close()
 
     async def _load(self) -> None:
         try:
-            async with asyncio.timeout(SIEVE_READY_SECONDS):
+            async with asyncio.timeout(FILTER_READY_SECONDS):
                 await self._loaders.run(self._asks.load)
         except TimeoutError:
-            raise Unavailable("the index of queries is being made ready; try again in a minute") from None
+            raise Unavailable("the index of queries is being loaded; try again in a minute") from None
         self._loaded = True
 
-    def _settle(
-        self, sifted: FilterResult, whole: FilterPass, tap: StreamView, mask: Mask, memory: PluginFilter | None
+    def _finish(
+        self, result: FilterResult, filter_pass: FilterPass, view: StreamView, mask: Mask, plugin: PluginFilter | None
     ) -> None:
         try:
-            sifted.passed[tap] = whole.through(tap, mask, memory)
-            if left := whole.undecided(tap, mask):
-                sifted.undecided[tap] = left
+            result.passed[view] = filter_pass.select(view, mask, plugin)
+            if undecided := filter_pass.undecided(view, mask):
+                result.undecided[view] = undecided
         except PluginFailed as error:
-            name = _plugin_name(tap)
-            logger.error("the filter %s of the stream %s failed", name, tap.stream, exc_info=error)
+            name = "" if view.filter is None or view.filter.plugin is None else view.filter.plugin.name
+            logger.error("the filter %s of the stream %s failed", name, view.stream, exc_info=error)
             self._metrics.sieves_failed.labels("filter").inc()
-            sifted.failed[tap] = f"the filter {name} failed: {error}"
+            result.failed[view] = f"the filter {name} failed: {error}"
         except QueryTooExpensive:
             self._metrics.sieves_failed.labels("query").inc()
-            sifted.failed[tap] = _TOO_MUCH
+            result.failed[view] = _TOO_EXPENSIVE
 
-    def _answers(self, entries: pa.Table, masks: Mapping[StreamView, Mask]) -> AskResults:
-        """Which events pass each query, of those that somebody asks for them."""
-        asking = {tap: tap.sieve.asks for tap in masks if tap.sieve is not None and tap.sieve.asks}
+    def _ask(self, entries: pa.Table, masks: Mapping[StreamView, Mask]) -> AskResults:
+        """Evaluate the queries of all views on the events that some view lets through so far."""
+        asking = {view: view.filter.asks for view in masks if view.filter is not None and view.filter.asks}
         if not asking:
             return AskResults()
-        wanted = np.logical_or.reduce([masks[tap] for tap in asking])
+        candidates = np.logical_or.reduce([masks[view] for view in asking])
         asks = {ask for each in asking.values() for ask in each}
-        found = self._asks.passing(entries.filter(pa.array(wanted)), asks, self._alive())
-        self._metrics.sieve_undecided.inc(sum(int(mask.sum()) for mask in found.undecided.values()))
-        self._metrics.sieve_queries.inc(len(found.passed))
-        return found.spread(wanted)
+        results = self._asks.evaluate(entries.filter(pa.array(candidates)), asks, self._asks_in_use())
+        self._metrics.sieve_undecided.inc(sum(int(mask.sum()) for mask in results.undecided.values()))
+        self._metrics.sieve_queries.inc(len(results.passed))
+        return results.spread(candidates)
 
-    def _alive(self) -> set[AskFilter]:
-        held = (reference() for reference in self._known.valuerefs())
-        return {ask for each in held if each is not None for ask in each.asks}
-
-
-def _visibility_key(tap: StreamView) -> str:
-    return "" if tap.sight is None else visibility_name(tap.sight)
+    def _asks_in_use(self) -> set[AskFilter]:
+        filters = (reference() for reference in self._known.valuerefs())
+        return {ask for each in filters if each is not None for ask in each.asks}
 
 
-def _plugin_name(tap: StreamView) -> str:
-    return "" if tap.sieve is None or tap.sieve.filter is None else tap.sieve.filter.name
+def _visibility_key(view: StreamView) -> str:
+    return "" if view.visibility is None else visibility_name(view.visibility)

@@ -23,34 +23,25 @@ from triplewire.rdf.terms import HEADER_CHARACTERS
 from triplewire.security.visibility import Visibility
 
 FILTER_PARAMETERS: Final = 16
-"""Parameters of a deployment's filter in one address."""
-
-
-# ```
-# GET /streams/s?source=…&application=…&vocabulary=…&ask=…&filter=…&filter.name=…
-# ```
-#
-# They are values: two that ask for the same are equal, so that they are one key of a room and are evaluated once,
-# however many listen.
+"""Parameters of a plug-in filter in one address."""
 
 _PARAMETER_NAMES = ("source", "application", "vocabulary", "ask", "filter")
-"""The parameters of an address that make up a sieve."""
+"""Parameters of an address that make up a stream filter."""
 
 
 @dataclass(frozen=True)
 class AskFilter:
-    """A query that an event passes if it has a solution on it. Those that ask the same are equal, whatever their words
-    and the names of their variables."""
+    """An ASK query that events pass. Queries that differ only in the names of variables, or in layout, are equal."""
 
     shape: str
-    """Its key."""
+    """Key of the shape."""
     constants: tuple[str, ...]
     lifted: LiftedShape = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True)
 class PluginCall:
-    """A filter of the deployment, by its name, with the parameters that it is made with, in order."""
+    """The name of a plug-in filter and its parameters, in order."""
 
     name: str
     parameters: tuple[tuple[str, str], ...] = ()
@@ -58,26 +49,26 @@ class PluginCall:
 
 @dataclass(frozen=True)
 class StreamFilter:
-    """An event passes if it passes all that is said. Of several values any will do; a field without values says
-    nothing. `vocabulary` has beginnings of IRIs: of some predicate or class of the event."""
+    """An event passes if it passes all fields. One of several values suffices; a field without values is passed by
+    all. `vocabulary` has prefixes of IRIs: of some predicate or class of the event."""
 
     source: tuple[str, ...] = ()
     application: tuple[str, ...] = ()
     vocabulary: tuple[str, ...] = ()
     asks: tuple[AskFilter, ...] = ()
-    filter: PluginCall | None = None
+    plugin: PluginCall | None = None
 
     def __hash__(self) -> int:
         return self._hash
 
     @property
     def key(self) -> Hashable:
-        """The same for equal ones, and nothing that holds them."""
-        return self.source, self.application, self.vocabulary, self.asks, self.filter
+        """Value that is equal for equal filters, and holds no reference to them."""
+        return self.source, self.application, self.vocabulary, self.asks, self.plugin
 
     @cached_property
     def _hash(self) -> int:
-        """It is looked up in every pass, and may hold hundreds of texts."""
+        """Hash, computed once: a filter is looked up in every pass, and may hold hundreds of texts."""
         return hash(self.key)
 
 
@@ -86,63 +77,58 @@ EVERYTHING = StreamFilter()
 
 @dataclass(frozen=True)
 class StreamView:
-    """What listeners to a stream have in common: the stream, what they want to hear of it, and what of it they see;
-    None is all."""
+    """A stream as some clients get it: through a filter, and as far as it is visible to them; None is everything."""
 
     stream: str
-    sieve: StreamFilter | None = None
-    sight: Visibility | None = None
+    filter: StreamFilter | None = None
+    visibility: Visibility | None = None
     query: str | None = None
-    """The continuous query of which they hear the answers alone, by its id."""
+    """Id of a continuous query, for its answers alone."""
 
-
-# Parameters: how the address of a stream says what is to be heard of it, checked once, here.
 
 _PREFIX = "filter."
 _SIMILAR_LETTERS = 3
-"""Letters from which on a parameter counts as meant to be one of ours."""
+"""Letters from which on an unknown parameter counts as a misspelling."""
 _NOT_IN_IRIS = frozenset('<>"{}|^`\\')
 _SYMMETRIES = ConstantSymmetries()
 
 Given = Mapping[str, Sequence[str]]
-"""The values of each parameter, in order."""
+"""Values of each parameter, in order."""
 
 
 def parse_stream_filter(query: Iterable[tuple[str, str]]) -> StreamFilter | None:
-    """What the parameters of an address ask for, all of which are given, those that are not about this, too; None for
-    everything.
+    """Return the filter that all parameters of an address ask for; None for everything.
 
-    A query has to be parsed, which takes some milliseconds, and half a second where none was parsed before: call it
-    from a thread where there is an `ask`. Raises BadRequest, which names the parameter, SparqlSyntax, with the place
-    in the query, or Unsupported.
+    Parsing a query takes some milliseconds, and half a second the first time: call it from a thread if there is an
+    `ask`. Raises BadRequest, which names the parameter, SparqlSyntax, with the line in the query, or Unsupported.
     """
     given = defaultdict[str, list[str]](list)
     for name, value in query:
         _check_name(name)
         given[name].append(value)
-    sieve = StreamFilter(
+    parsed = StreamFilter(
         source=_parse_values("source", given["source"]),
         application=_parse_values("application", given["application"]),
         vocabulary=tuple(map(_check_iri_prefix, _parse_values("vocabulary", given["vocabulary"]))),
         asks=_parse_asks(given["ask"]),
-        filter=_parse_plugin_call(given),
+        plugin=_parse_plugin_call(given),
     )
-    return None if sieve == EVERYTHING else sieve
+    return None if parsed == EVERYTHING else parsed
 
 
 def _check_name(name: str) -> None:
-    """A parameter that is nearly one of ours would otherwise let everything through, unnoticed."""
+    """Refuse a misspelt parameter, which would let everything through, unnoticed."""
     if name in _PARAMETER_NAMES or name.startswith(_PREFIX):
         return
     small = name.lower()
     for other in _PARAMETER_NAMES:
         if small.startswith(other) or (len(small) >= _SIMILAR_LETTERS and other.startswith(small)):
-            known = f"{', '.join(_PARAMETER_NAMES)}, and {_PREFIX}… for what a filter takes"
-            raise BadRequest(f"there is no parameter {name}; what is told of a stream is said with {known}")
+            known = f"{', '.join(_PARAMETER_NAMES)}, and {_PREFIX}… for parameters of a plug-in"
+            raise BadRequest(f"there is no parameter {name}; a stream is filtered by {known}")
 
 
 def _parse_values(name: str, given: Sequence[str]) -> tuple[str, ...]:
-    """Each once, in order: who lists the same ones asks the same."""
+    """Return each value once, sorted: filters with the same values are equal."""
     if len(given) > STREAM_FILTER_VALUES:
         raise BadRequest(f"the parameter {name} is given {len(given)} times, over the limit of {STREAM_FILTER_VALUES}")
     for text in given:
@@ -158,7 +144,7 @@ def _check_text(name: str, text: str) -> None:
 
 def _check_iri_prefix(text: str) -> str:
     if " " in text or not _NOT_IN_IRIS.isdisjoint(text) or ":" not in text:
-        accepted = "the beginning of an IRI, written out and without angle brackets, such as http://example.org/ns#"
+        accepted = "the prefix of an IRI, in full and without angle brackets, such as http://example.org/ns#"
         raise BadRequest(f"the parameter vocabulary is {accepted}, not {text!r}")
     return text
 
@@ -172,9 +158,11 @@ def _parse_asks(given: Sequence[str]) -> tuple[AskFilter, ...]:
 
 @lru_cache(maxsize=1_024)
 def _parse_ask(text: str) -> AskFilter:
-    """Remembered: clients of one kind come with the same query, many at a time."""
+    """Parse a query; cached, since many clients use the same."""
     if not text.strip():
-        raise BadRequest("the parameter ask is an ASK query such as ASK { ?s <http://example.org/p> ?o }, not nothing")
+        raise BadRequest(
+            "the parameter ask is an ASK query such as ASK { ?s <http://example.org/p> ?o }, not an empty text"
+        )
     asked = ShapeRequest(text, solutions=False)
     try:
         form = build_query(asked).form
@@ -189,10 +177,10 @@ def _parse_ask(text: str) -> AskFilter:
 def _parse_plugin_call(given: Given) -> PluginCall | None:
     names, parameters = given["filter"], _parse_plugin_parameters(given)
     if len(names) > 1:
-        raise BadRequest(f"the parameter filter is given {len(names)} times; one filter can be named")
+        raise BadRequest(f"the parameter filter is given {len(names)} times; give it once")
     if not names:
         for name, _ in parameters:
-            raise BadRequest(f"the parameter {_PREFIX}{name} stands beside filter=…, which is not there")
+            raise BadRequest(f"the parameter {_PREFIX}{name} needs filter=…, which is missing")
         return None
     _check_text("filter", names[0])
     return PluginCall(names[0], parameters)

@@ -3,7 +3,10 @@ the group `triplewire.filters`.
 
 A plug-in is asked by one thread at a time, sees every event that the rest of the address lets through once and in
 order, and may keep state. It must not block for long, since other filtered streams wait for it. One that raises is
-given up and its clients are told so.
+given up and its clients are told so. A package names its plug-ins in its `pyproject.toml`:
+
+    [project.entry-points."triplewire.filters"]
+    changed = "my_package.filters:Changed"
 """
 
 from __future__ import annotations
@@ -29,30 +32,27 @@ from triplewire.model.subscriptions import ANSWER
 from triplewire.model.terms import RDF_TYPE
 
 CHANGED_SUBJECTS: Final = 100_000
-"""Subjects of which the filter `changed` remembers the values, those that were told of last: at worst 50 MB for short
-terms. One that is forgotten counts as new."""
-
-
-# Quads of a batch of events as a table, for filters that look into events.
+"""Subjects whose values the filter `changed` remembers, the latest ones: at worst 50 MB for short terms. One that is
+forgotten counts as new."""
 
 _WIDTH = 3
 
 
 def is_rdf(batch: pa.Table) -> pa.ChunkedArray:
-    """For each event whether it is RDF; others are carried as they are and say nothing that could be looked at."""
+    """Return for each event whether it is RDF; others are opaque payloads."""
     return pc.is_in(batch["position"], value_set=drop_opaque_payloads(batch)["position"].combine_chunks())
 
 
 def split_quads(batch: pa.Table) -> pa.Table:
-    """`row`, the number of the event in the batch, `subject`, `predicate` and `object`, as terms in canonical N-Triples
-    text; in order. Events that are no RDF have none."""
+    """Return a table of quads: `row`, the number of the event in the batch, and `subject`, `predicate` and `object` as
+    canonical N-Triples text; in order. Events that are not RDF have none."""
     texts = _combine_chunks(pc.if_else(is_rdf(batch), batch["text"], None))
     lines = pc.split_pattern(texts, "\n")
     terms = pc.split_pattern(pc.list_flatten(lines), "\t")
     rows = pc.list_parent_indices(lines)
     whole = pc.equal(pc.list_value_length(terms), _WIDTH)
     rows, terms = pc.filter(rows, whole), pc.filter(terms, whole)
-    subject, predicate, object_ = (pc.list_element(terms, place) for place in range(_WIDTH))
+    subject, predicate, object_ = (pc.list_element(terms, column) for column in range(_WIDTH))
     return pa.table({"row": rows, "subject": subject, "predicate": predicate, "object": object_})
 
 
@@ -60,60 +60,58 @@ def _combine_chunks(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-# Batches: some events, and which of them pass what is said of headers and vocabulary, each found out once.
-
 Mask = npt.NDArray[np.bool_]
-"""One truth for each event of a batch."""
+"""A boolean for each event of a batch."""
 
 _LAST = "\U0010ffff"
-"""Comes after whatever may follow the beginning of an IRI."""
+"""Sorts after whatever may follow the prefix of an IRI."""
 
 
 class FilterBatch:
-    """A table of `ENTRIES`. What several sieves ask of it is looked at once, term by term and not event by event."""
+    """A table of `ENTRIES`. A condition that several filters share is evaluated once, by term and not by event."""
 
     def __init__(self, entries: pa.Table) -> None:
         self.entries = entries
         self._columns: dict[str, TermIndex] = {}
         self._masks: dict[tuple[str, tuple[str, ...]], Mask] = {}
 
-    def passing(self, tap: StreamView) -> Mask:
-        """Those of its stream that pass all but queries and filters of the deployment."""
-        mask, sieve = self._among("stream", (tap.stream,)), tap.sieve
-        mask = mask if tap.query is None else mask & self._answering(tap.query)
-        if sieve is None:
+    def passing(self, view: StreamView) -> Mask:
+        """Return the events of its stream that pass all but queries and plug-ins."""
+        mask, filter = self._among("stream", (view.stream,)), view.filter
+        mask = mask if view.query is None else mask & self._answering(view.query)
+        if filter is None:
             return mask
         for name in ("source", "application"):
-            values: tuple[str, ...] = getattr(sieve, name)
+            values: tuple[str, ...] = getattr(filter, name)
             mask = mask & self._among(name, values) if values else mask
-        mask = mask & self._of_vocabulary(sieve.vocabulary) if sieve.vocabulary else mask
-        return mask & self._rdf if sieve.asks else mask
+        mask = mask & self._of_vocabulary(filter.vocabulary) if filter.vocabulary else mask
+        return mask & self._rdf if filter.asks else mask
 
     def _among(self, column: str, values: tuple[str, ...]) -> Mask:
-        found = self._masks.get((column, values))
-        if found is None:
+        mask = self._masks.get((column, values))
+        if mask is None:
             names = self._columns.get(column)
             if names is None:
                 names = self._columns[column] = TermIndex(self.entries[column], np.arange(self.entries.num_rows))
-            found = self._masks[column, values] = names.among(values, self.entries.num_rows)
-        return found
+            mask = self._masks[column, values] = names.among(values, self.entries.num_rows)
+        return mask
 
     def _answering(self, query: str) -> Mask:
         return np.asarray(pc.starts_with(self.entries["event"], f"{ANSWER}{query}:").to_numpy(), bool)
 
-    def _of_vocabulary(self, beginnings: tuple[str, ...]) -> Mask:
-        found = self._masks.get(("vocabulary", beginnings))
-        if found is None:
-            found = self._used.begin(tuple("<" + each for each in beginnings), self.entries.num_rows)
-            self._masks["vocabulary", beginnings] = found
-        return found
+    def _of_vocabulary(self, prefixes: tuple[str, ...]) -> Mask:
+        mask = self._masks.get(("vocabulary", prefixes))
+        if mask is None:
+            mask = self._vocabulary.begin(tuple("<" + each for each in prefixes), self.entries.num_rows)
+            self._masks["vocabulary", prefixes] = mask
+        return mask
 
     @cached_property
     def _rdf(self) -> Mask:
         return np.asarray(is_rdf(self.entries).to_numpy(), bool)
 
     @cached_property
-    def _used(self) -> TermIndex:
+    def _vocabulary(self) -> TermIndex:
         """Predicates and classes."""
         quads = split_quads(self.entries)
         classes = quads.filter(pc.equal(quads["predicate"], RDF_TYPE))
@@ -122,10 +120,10 @@ class FilterBatch:
 
 
 class TermIndex:
-    """Terms that events have, and in which rows: few different ones, in order."""
+    """The distinct terms of events, sorted, and the rows that have each."""
 
     def __init__(self, column: pa.ChunkedArray, rows: npt.NDArray[np.int64]) -> None:
-        told = np.asarray(column.is_valid().to_numpy(), bool)
+        valid = np.asarray(column.is_valid().to_numpy(), bool)
         encoded = column.drop_null().combine_chunks().dictionary_encode()
         names: list[str] = encoded.dictionary.to_pylist()
         order = sorted(range(len(names)), key=names.__getitem__)
@@ -133,31 +131,24 @@ class TermIndex:
         ranks[order] = np.arange(len(names))
         self._names = [names[each] for each in order]
         self._ranks = ranks[encoded.indices.to_numpy()]
-        self._rows = rows[told]
+        self._rows = rows[valid]
 
     def among(self, names: tuple[str, ...], events: int) -> Mask:
-        """For each event whether it has one of these."""
-        return self._marked([(name, name + "\0") for name in names], events)
+        """Return for each event whether it has one of these terms."""
+        return self._select([(name, name + "\0") for name in names], events)
 
-    def begin(self, beginnings: tuple[str, ...], events: int) -> Mask:
-        """For each event whether one of its names begins so."""
-        return self._marked([(each, each + _LAST) for each in beginnings], events)
+    def begin(self, prefixes: tuple[str, ...], events: int) -> Mask:
+        """Return for each event whether one of its terms has one of these prefixes."""
+        return self._select([(each, each + _LAST) for each in prefixes], events)
 
-    def _marked(self, spans: list[tuple[str, str]], events: int) -> Mask:
-        found = np.zeros(events, bool)
+    def _select(self, spans: list[tuple[str, str]], events: int) -> Mask:
+        mask = np.zeros(events, bool)
         for first, last in spans:
             start, stop = bisect_left(self._names, first), bisect_left(self._names, last)
             if start < stop:
-                found[self._rows[(self._ranks >= start) & (self._ranks < stop)]] = True
-        return found
+                mask[self._rows[(self._ranks >= start) & (self._ranks < stop)]] = True
+        return mask
 
-
-# A package that is installed beside Triplewire names them in its `pyproject.toml`:
-#
-# ```toml
-# [project.entry-points."triplewire.filters"]
-# changed = "my_package.filters:Changed"
-# ```
 
 ENTRY_POINT_GROUP = "triplewire.filters"
 
@@ -168,40 +159,40 @@ Verdict: TypeAlias = pa.Array | pa.ChunkedArray | np.ndarray | Sequence[bool | N
 
 @runtime_checkable
 class PluginFilter(Protocol):
-    """Decides about the events of one stream for all who listen with the same address.
+    """Decides about the events of one stream for all clients with the same address.
 
-    It may keep memory: it is asked by one thread at a time, sees every event that the rest of the address lets through
-    once, and in order.
+    It may keep state: it is called by one thread at a time, and sees every event that the rest of the address lets
+    through once, and in order.
     """
 
     def passes(self, batch: pa.Table) -> Verdict:
-        """One truth for each event of a batch, a table of `ENTRIES` of at least one row; null is no. It must not block
-        for long: others who listen through sieves wait for it. Whoever raises is given up, and its listeners are told
-        so and cut off."""
+        """Return a boolean for each event of a batch, a table of `ENTRIES` of at least one row; null is false. It must
+        not block for long, since other filtered streams wait for it. If it raises it is given up, and its clients are
+        told so and cut off."""
 
 
 PluginFactory: TypeAlias = Callable[..., PluginFilter]
-"""Makes a filter with the parameters of an address, as texts by name. Raises ValueError for one that cannot be, in
-words that tell what would be right."""
+"""Makes a plug-in from the parameters of an address, as texts by name. Raises ValueError for a wrong one, with a
+message that says what would be right."""
 
 
 class PluginFailed(TriplewireError):
-    """A filter of the deployment raised, or did not say of each event whether it passes."""
+    """A plug-in raised, or did not return a boolean for each event."""
 
 
 class PluginFilters:
-    """Makers by name. Those that come with packages are imported when they are first asked for."""
+    """Plug-ins by name. Those of installed packages are imported at first use."""
 
     def __init__(self, makers: Mapping[str, PluginFactory | EntryPoint]) -> None:
         self._makers = dict(makers)
 
     @classmethod
     def installed(cls) -> PluginFilters:
-        """Those of all packages that are installed here."""
+        """Return the plug-ins of all installed packages."""
         return cls({each.name: each for each in entry_points(group=ENTRY_POINT_GROUP)})
 
     def make(self, chosen: PluginCall) -> PluginFilter:
-        """A new one. Raises BadRequest for a name or a parameter that is not known, Unavailable for a filter that does
+        """Make a new plug-in. Raises BadRequest for an unknown name or parameter, Unavailable for a plug-in that does
         not work here. It may import a package: call it from a thread."""
         maker, parameters = self._maker(chosen.name), dict(chosen.parameters)
         try:
@@ -230,7 +221,7 @@ class PluginFilters:
 
 
 def apply_plugin(filter: PluginFilter, batch: pa.Table) -> Mask:
-    """Which events of a batch a filter lets through. Raises Broken, whatever it does."""
+    """Return the events of a batch that a plug-in lets through. Raises PluginFailed, whatever the plug-in does."""
     if not batch.num_rows:
         return np.zeros(0, bool)
     try:
@@ -239,34 +230,28 @@ def apply_plugin(filter: PluginFilter, batch: pa.Table) -> Mask:
     except Exception as error:
         raise PluginFailed(f"it raised {type(error).__name__}") from error
     if len(given) != batch.num_rows:
-        raise PluginFailed(f"it said {len(given)} times of {batch.num_rows} events whether they pass")
+        raise PluginFailed(f"it returned {len(given)} values for {batch.num_rows} events")
     if not all(each is None or isinstance(each, bool | np.bool_) for each in given):
-        raise PluginFailed("it said something else than true or false of an event")
+        raise PluginFailed("it returned something other than true or false for an event")
     return np.array([bool(each) for each in given], bool)
 
 
 def _describe_parameters(maker: PluginFactory) -> str:
     parameters = inspect.signature(maker).parameters.values()
-    told = [
-        each.name + ("" if each.default is each.empty else f" ({each.default!r} unless said)") for each in parameters
-    ]
+    told = [each.name + ("" if each.default is each.empty else f" (default {each.default!r})") for each in parameters]
     return ", ".join(f"filter.{each}" for each in told) or "no parameters"
 
 
 def _unavailable(name: str, error: object) -> Unavailable:
     logger.error("the filter %s cannot be made: %s", name, error)
-    return Unavailable(f"the filter {name} does not work here; whoever runs this edge finds the reason in its log")
-
-
-# Changes: the filter `changed`, which lets an event through if it says something new of a subject.
+    return Unavailable(f"the filter {name} does not work here; the log of the edge has the reason")
 
 
 class ChangedFilter:
-    """Passes events in which a subject has another value of a property than in the event before that told one.
+    """Passes events in which a subject has another value of a property than in the last event that had one.
 
-    `filter=changed&filter.property=<IRI>`. Several values of a subject in one event are one set. What a subject has
-    first is a change; an event that says nothing of the property does not pass. The last `most` subjects are
-    remembered.
+    `filter=changed&filter.property=<IRI>`. Several values of a subject in one event are one set. The first value of a
+    subject is a change; an event without the property does not pass. The last `most` subjects are remembered.
     """
 
     def __init__(self, property: str, most: str = str(CHANGED_SUBJECTS)) -> None:

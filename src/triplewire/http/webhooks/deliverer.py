@@ -43,10 +43,11 @@ class WebhookFormat(JsonLinesFormat):
     def event(self, pieces: EntryPieces, position: int) -> bytes:
         return self._told(b"event", pieces.time(position), pieces.members(position))
 
-    def finding(self, pieces: EntryPieces, finding: Notification) -> bytes:
-        return self._told(b"notification", pieces.time(finding.position), finding.members(pieces))
+    def notification(self, pieces: EntryPieces, notification: Notification) -> bytes:
+        time = pieces.time(notification.position)
+        return self._told(b"notification", time, notification.members(pieces))
 
-    def reached(self, position: int) -> bytes:
+    def position(self, position: int) -> bytes:
         return b""
 
     def line(self, type: bytes, rest: bytes) -> bytes:
@@ -62,7 +63,7 @@ TOPIC_FORMATS: dict[str, MessageFormat] = {each.name: each for each in (NQUADS_F
 """Formats of streams that are sent piece by piece, each of which is a document."""
 
 WEBHOOK_FORMATS: dict[str, MessageFormat] = {WEBHOOK_JSON.name: WEBHOOK_JSON} | {
-    name: each.marked for name, each in TOPIC_FORMATS.items()
+    name: each.with_tokens for name, each in TOPIC_FORMATS.items()
 }
 """By the names under which hooks have them; those of streams in the form in which nothing says only how far it is."""
 
@@ -175,7 +176,7 @@ class Deliverer:
         """From its place on, until it is sent away or something was not taken at once."""
         subject = await self._office.find(self.hook, self._position)
         reader = Merger(ResumeToken(subject.after), WEBHOOK_FORMATS[self.hook.format])
-        async with subject.holding():
+        async with subject.hold():
             reader.add(subject)
             try:
                 await self._follow(subject, reader)
@@ -194,7 +195,7 @@ class Deliverer:
             for mark, part in batch.messages:
                 if not await self._deliver(mark.position, part, reader):
                     return
-            self._arrive(batch.mark.position)
+            self._arrive(batch.token.position)
             if batch.ends:
                 raise DeliveryEnded(WebhookState.ENDED)
 

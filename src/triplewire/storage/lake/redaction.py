@@ -55,8 +55,8 @@ def erased_condition(erasure: Erasure) -> tuple[str, dict[str, str | int]]:
 
 @dataclass(frozen=True)
 class Redaction:
-    """A rewrite of files without erased rows. If an event loses its first quad, another becomes the first and takes
-    over the columns that only the first has."""
+    """What is done to files: rows go, and of the events that lose their first quads another becomes the first, and
+    takes over what the first alone has."""
 
     erasure: Erasure
     moved: pa.Table
@@ -98,7 +98,7 @@ class Redaction:
 
 
 def shifted_events(losses: pa.Table) -> pa.Table:
-    """The losses of events that lose their first quad and keep others, by position."""
+    """Of `LOSSES`, those of events whose first quad goes and that have others, by position."""
     return losses.filter(pc.greater(losses["first"], 0)).sort_by("position")
 
 
@@ -131,7 +131,7 @@ def pad_file(path: Path, size: int) -> None:
 # forgotten.
 
 _PLACE = "position"
-"""Statistics that reveal nothing about the content: row numbers and positions."""
+"""What may always be said: where the rows of a file lie says nothing of what they hold."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class DeltaLogRedaction:
 
     table: Path
     files: Mapping[str, DataFile]
-    """The files that were rewritten, by path."""
+    """Those that were written anew, by their paths."""
 
     def revise(self) -> int:
         """Let every entry of the log say what is so now; how many files of it were written anew. Done again it does
@@ -198,7 +198,7 @@ class DeltaLogRedaction:
 
 
 def _drop_statistics(said: Mapping[str, Any]) -> dict[str, Any]:
-    """The vector of a file that does not exist any more: no reader needs it."""
+    """Of a file that is no longer there: nobody can read it, so that nobody needs to pass it over."""
     return _keep_positions({"numRecords": said.get("numRecords", 0), "minValues": {}, "maxValues": {}}, said)
 
 

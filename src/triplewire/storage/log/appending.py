@@ -121,7 +121,8 @@ def _search_run(run: HashRun, asked: Hashes) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class KnownEvents:
-    """Known keys and events that publications repeat: positions by key, and positions and texts by event."""
+    """What a log has of the publications that come: the positions of their keys, and of events that have the ids of
+    theirs, with their texts."""
 
     keys: Mapping[str, range] = field(default_factory=dict)
     events: Mapping[EventKey, tuple[int, str]] = field(default_factory=dict)
@@ -133,15 +134,15 @@ class AppendPlan:
     begin: -1 is the first, -2 the next."""
 
     fresh: list[tuple[str, Event]] = field(default_factory=list)
-    """Events to store, with their streams."""
+    """What is to be stored, with its streams."""
     keys: dict[str, range] = field(default_factory=dict)
-    """Index ranges in `fresh` of new publications with a key."""
+    """Of publications with a key that are new, the places in `fresh`."""
     names: list[EventKey | None] = field(default_factory=list)
-    """Event keys of the events to store, for deduplication."""
+    """Of what is to be stored, those by which it will be known."""
     _answers: list[Sequence[int]] = field(default_factory=list)
 
     def positions(self, start: int) -> list[Sequence[int]]:
-        """The results of all publications, if the first new event takes position `start`."""
+        """What each publication is told, when what is new begins at `start`."""
         return [_shift_positions(answer, start) for answer in self._answers]
 
 
@@ -248,7 +249,7 @@ def empty_entries() -> pa.Table:
 
 
 def entry_rows(events: Iterable[tuple[str, Event]], positions: Iterator[int], received: int) -> Iterator[EntryRow]:
-    """Rows of events, which take the next positions in order."""
+    """What is stored for events of streams, which take the next positions one after the other."""
     for stream, event in events:
         headers = event.headers
         yield (
@@ -282,7 +283,7 @@ def publication_keys(publications: Sequence[Publication]) -> list[str]:
 
 
 def entry_size(row: EntryRow) -> int:
-    """Bytes of text and extensions as UTF-8, which count for retention and pages."""
+    """What an event counts for retention and for pages: its text and its extensions, in bytes as UTF-8."""
     text, others = row[_TEXT], row[_EXTENSIONS]
     return _bytes(text) + (_bytes(others) if others else 0)
 

@@ -16,16 +16,14 @@ from typing import Any, Final, Protocol
 import orjson
 
 from triplewire.model import START
-from triplewire.model.cache import BoundedCache
 from triplewire.model.errors import NotFound
 from triplewire.security import Policy, parse_policy
 from triplewire.security.tokens import AccessToken
 from triplewire.security.visibility import Visibility
-from triplewire.storage.registry.codec import EntryCodec
 from triplewire.storage.registry.ports import Registry, RegistryChange
 
 REMEMBERED_SIGHTS: Final = 4_096
-"""Visibilities of owners of subscriptions in the cache: a policy has some dozens of roles; at worst 100 MB."""
+"""What owners of subscriptions see, as it is remembered: a policy has some dozens of roles; at worst 100 MB."""
 
 
 # Each version is put at a position, and holds for events from there on until the next. It names the position of the
@@ -40,34 +38,33 @@ IN_FORCE = "in-force"
 
 @dataclass(frozen=True)
 class PolicyVersion:
-    """A version of the policy, from a position on. Without a text there is no policy from there on: `policy` is None,
-    and principals see everything that is granted to them."""
+    """A policy from a position on. Without a text there is none from there on: `policy` is None, and everybody sees
+    what is granted to them."""
 
     version: int
     text: str | None = None
     policy: Policy | None = None
     before: int = 0
-    """The version before; 0 for the first."""
+    """The version that it took the place of; 0 for the first."""
 
 
 NO_POLICY = PolicyVersion(0)
-"""The state before the first policy."""
+"""What holds before there ever was one."""
 
 
 class PolicyListener(Protocol):
-    """Resources that change with the policy."""
+    """What is to change with the policy."""
 
     def following(self, policy: Policy | None) -> Sequence[RegistryEntry]:
-        """Entries to put with the policy, in one transaction."""
+        """What is to be put with it, in one transaction."""
 
     def settle(self) -> int:
-        """Update resources that were added while the policy was put; return the position from which on all follow
-        it."""
+        """Have those follow that came while it was put; the position from which on all do."""
 
 
 @dataclass(frozen=True)
 class PolicyListeners:
-    """Several listeners as one."""
+    """Several that are to change."""
 
     each: Sequence[PolicyListener]
 
@@ -79,7 +76,7 @@ class PolicyListeners:
 
 
 class PolicyStore:
-    """Policies in the registry. Any thread may call it; it reads from the disk. A version is parsed once."""
+    """What the registry holds. Any thread may ask; it waits for the disk. A version is read once."""
 
     def __init__(self, registry: Registry, followers: PolicyListener | None = None) -> None:
         self._registry = registry
@@ -87,7 +84,7 @@ class PolicyStore:
         self._newest = NO_POLICY
 
     def current(self) -> PolicyVersion:
-        """The policy in force."""
+        """What holds now."""
         newest = self._newest
         # Mostly there is nothing newer, and then nothing of it is read.
         for change in self._registry.list(POLICY, after=newest.version, limit=1):
@@ -95,11 +92,11 @@ class PolicyStore:
         return newest
 
     def at(self, position: int) -> PolicyVersion:
-        """The policy for the event at a position."""
+        """What holds for the event at a position."""
         return next((each for each in self.versions() if each.version <= position), NO_POLICY)
 
     def versions(self) -> Iterator[PolicyVersion]:
-        """All versions, the newest first."""
+        """All of them, the newest first."""
         enacted = self.current()
         while enacted.version:
             yield enacted
@@ -114,12 +111,12 @@ class PolicyStore:
         return found
 
     def load(self, text: str) -> PolicyVersion:
-        """Put a policy in force. Raises the errors of `parse_policy`; then nothing changes."""
+        """In place of what was in force. Raises what `parse_policy` does; then that stays."""
         parse_policy(text)
         return self._put(text)
 
     def remove(self) -> PolicyVersion:
-        """Remove the policy. Raises NotFound if there is none."""
+        """From now on there is none. Raises NotFound where there was none."""
         if self.current().text is None:
             raise NotFound("there is no policy in force")
         return self._put(None)
@@ -149,18 +146,44 @@ def _parse_policy(text: str | None) -> Policy | None:
 TOKEN = "token"
 
 
-_TOKENS = EntryCodec(AccessToken, key="id")
-token_to_value = _TOKENS.to_value
-token_from_change = _TOKENS.from_change
+def token_to_value(token: AccessToken) -> Mapping[str, Any]:
+    """What is stored under (`token`, id): a digest, never the secret."""
+    value = {
+        "name": token.name,
+        "digest": token.digest.hex(),
+        "allows": list(token.allows),
+        "roles": list(token.roles),
+        "created": token.created,
+        "expires": token.expires,
+        "revoked": token.revoked,
+    }
+    return {name: each for name, each in value.items() if each is not None}
+
+
+def token_from_change(change: RegistryChange) -> AccessToken:
+    """The token that a change set. A removal sets none: raises ValueError."""
+    if change.value is None:
+        raise ValueError(f"{change.kind} {change.key} was removed at {change.position}")
+    value = change.value
+    return AccessToken(
+        id=change.key,
+        name=value["name"],
+        digest=bytes.fromhex(value["digest"]),
+        allows=tuple(value["allows"]),
+        roles=tuple(value["roles"]),
+        created=value["created"],
+        expires=value.get("expires"),
+        revoked=value.get("revoked"),
+    )
 
 
 def read_tokens(registry: Registry) -> Sequence[AccessToken]:
-    """All tokens, by position of their last change."""
+    """All of them, the one that was changed last at the end."""
     return [token_from_change(change) for change in registry.list(TOKEN)]
 
 
 class TokenCache:
-    """All tokens as they are now, whichever process changed them. For one thread.
+    """The tokens as they are at this moment, whichever process changed them. For one thread.
 
     A look costs what `changed` costs, and a query only where something did change. Tokens that were cleared away are
     still in it: they are good for nothing.
@@ -175,8 +198,8 @@ class TokenCache:
         self._tokens: dict[str, AccessToken] = {}
 
     def newest(self) -> int:
-        """Refresh; return a number that changes whenever a token was made or revoked, and is 0 before the first. Raises
-        Unavailable; then the next call refreshes."""
+        """Look; another number than before where any token was made or revoked, and 0 where none ever was. Raises
+        Unavailable, and then looks again next time."""
         self._stale = self._changed() or self._stale
         if self._stale:
             for change in self._registry.list(TOKEN, after=self._upto):
@@ -186,7 +209,7 @@ class TokenCache:
         return self._upto
 
     def find(self, id: str) -> AccessToken | None:
-        """The token as of the last refresh."""
+        """As of the last look."""
         return self._tokens.get(id)
 
 
@@ -197,19 +220,19 @@ VISIBILITY = "sight"
 
 @lru_cache(maxsize=REMEMBERED_SIGHTS)
 def visibility_name(sight: Visibility) -> str:
-    """A name that equal visibilities share, in every process and at all times."""
+    """The same for equal ones, in every process and at every time."""
     return hashlib.sha256(orjson.dumps(sight.to_json(), option=orjson.OPT_SORT_KEYS)).hexdigest()[:24]
 
 
 class VisibilityStore:
-    """Visibilities in the registry, by name. Any thread may call it; it may read from the disk."""
+    """Those that the registry has, by name. Any thread may ask; it waits for the disk."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._known: BoundedCache[str, Visibility] = BoundedCache(REMEMBERED_SIGHTS)
+        self._known: dict[str, Visibility] = {}
 
     def find(self, name: str | None) -> Visibility | None:
-        """The visibility of a name; None, which shows everything, for None. Raises NotFound."""
+        """None, where everything is in sight. Raises NotFound."""
         if name is None:
             return None
         found = self._known.get(name)
@@ -217,8 +240,9 @@ class VisibilityStore:
             change = self._registry.get(VISIBILITY, name)
             if change is None or change.value is None:
                 raise NotFound(f"the sight {name} is not in the registry")
-            found = Visibility.from_json(change.value)
-            self._known.put(name, found)
+            if len(self._known) >= REMEMBERED_SIGHTS:
+                self._known = {}
+            found = self._known[name] = Visibility.from_json(change.value)
         return found
 
     def missing(self, sight: Visibility) -> bool:

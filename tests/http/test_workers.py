@@ -1,15 +1,12 @@
-"""Tails: they look, they can be woken, and a failure does not end them."""
+"""Workers: they look at a watch, they can be woken, and a failure does not end them."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
 
-import pytest
-
 from triplewire.config.metrics import Metrics
-from triplewire.http.delivery import events
-from triplewire.http.delivery.events import Poller
+from triplewire.http.workers import Wakeup, Worker
 
 
 class Script:
@@ -45,14 +42,15 @@ class Steps:
 def test_a_wake_is_a_step_without_waiting_for_the_next_look() -> None:
     async def scene() -> None:
         steps = Steps()
-        tail = Poller(Script(), steps, Metrics(), interval=3600)
-        task = asyncio.create_task(tail.run())
+        wakeup = Wakeup()
+        worker = Worker("test", steps, 3600, watch=Script(), wakeup=wakeup)
+        worker.start()
         await steps.reach(1)
         for count in range(2, 5):
             await asyncio.sleep(0)
-            tail.wake()
+            wakeup.set()
             await steps.reach(count)
-        task.cancel()
+        await worker.stop()
 
     asyncio.run(asyncio.wait_for(scene(), 20))
 
@@ -60,21 +58,37 @@ def test_a_wake_is_a_step_without_waiting_for_the_next_look() -> None:
 def test_a_change_is_a_step() -> None:
     async def scene() -> None:
         steps = Steps()
-        task = asyncio.create_task(Poller(Script(True, False, True), steps, Metrics(), interval=0).run())
+        worker = Worker("test", steps, 0, watch=Script(True, False, True))
+        worker.start()
         await steps.reach(2)
-        task.cancel()
+        await worker.stop()
 
     asyncio.run(asyncio.wait_for(scene(), 20))
 
 
-def test_a_failed_step_is_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "_RETRY_SECONDS", 0.001)
-
+def test_a_failed_step_is_taken_again() -> None:
     async def scene() -> None:
         steps, metrics = Steps(1, 2), Metrics()
-        task = asyncio.create_task(Poller(Script(True), steps, metrics, interval=0).run())
+        failed = metrics.stumbles.inc
+        worker = Worker("test", steps, 0, watch=Script(True), on_failure=failed, retry=0.001)
+        worker.start()
         await steps.reach(3)
         assert b"triplewire_tail_failures_total 2.0" in metrics.exposition()
-        task.cancel()
+        await worker.stop()
+
+    asyncio.run(asyncio.wait_for(scene(), 20))
+
+
+def test_without_a_watch_a_step_is_taken_every_so_many_seconds() -> None:
+    async def scene() -> None:
+        steps = Steps()
+        worker = Worker("test", steps, 0.001)
+        worker.start()
+        assert steps.taken == 0
+        await steps.reach(3)
+        await worker.stop()
+        taken = steps.taken
+        await asyncio.sleep(0.01)
+        assert steps.taken == taken
 
     asyncio.run(asyncio.wait_for(scene(), 20))
