@@ -9,21 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from triplewire.sparql.algebra import (
-    UNBOUND,
-    Basic,
-    Dataset,
-    Exists,
-    Expression,
-    Filter,
-    Graph,
-    Join,
-    Node,
-    Operator,
-    Pattern,
-    Query,
-    Select,
-)
+from triplewire.sparql import algebra
+from triplewire.sparql.algebra import UNBOUND, Expression, Node, Operator, Pattern, Query
 from triplewire.sparql.traversal import iterate_parts, map_variables, mentioned_variables, pattern_variables
 
 
@@ -43,8 +30,8 @@ class Conjunction:
 
 def to_conjunction(query: Query) -> Conjunction | None:
     """The query as a conjunction; None if it is more than that."""
-    select = query.where if isinstance(query.where, Select) else Select(query.where, query.projection)
-    flat = None if select.order or query.dataset != Dataset() else _flat(select.inner)
+    select = query.where if isinstance(query.where, algebra.Select) else algebra.Select(query.where, query.projection)
+    flat = None if select.order or query.dataset != algebra.Dataset() else _flat(select.inner)
     if flat is None or query.form not in ("select", "ask"):
         return None
     form: Literal["select", "ask"] = "select" if query.form == "select" else "ask"
@@ -53,17 +40,17 @@ def to_conjunction(query: Query) -> Conjunction | None:
 
 def _flat(operator: Operator, graph: Node | None = None) -> tuple[tuple[Pattern, ...], tuple[Expression, ...]] | None:
     match operator:
-        case Basic(patterns):
+        case algebra.Basic(patterns):
             return tuple(replace(each, graph=each.graph or graph) for each in patterns), ()
-        case Join(left, right):
+        case algebra.Join(left, right):
             one, other = _flat(left, graph), _flat(right, graph)
             return None if one is None or other is None else ((*one[0], *other[0]), (*one[1], *other[1]))
-        case Graph(name, inner) if graph is None:
+        case algebra.Graph(name, inner) if graph is None:
             found = _flat(inner, name)
             return found if found and found[0] else None
-        case Filter(inner, conditions):
+        case algebra.Filter(inner, conditions):
             found = _flat(inner, graph)
-            if found is None or any(isinstance(part, Exists) for part in iterate_parts(conditions)):
+            if found is None or any(isinstance(part, algebra.Exists) for part in iterate_parts(conditions)):
                 return None
             seen = frozenset().union(*(pattern_variables(each) for each in found[0]))
             return found[0], (*found[1], *(_scoped(each, seen) for each in conditions))

@@ -15,41 +15,18 @@ from itertools import count
 from typing import Literal, NoReturn
 
 from triplewire.model.terms import is_iri
+from triplewire.sparql import algebra
 from triplewire.sparql.algebra import (
     HEADER_PREDICATES,
     UNBOUND,
     VOLATILE,
-    Aggregate,
     Apply,
-    Basic,
-    Chain,
     Const,
-    Dataset,
-    Either,
-    Exists,
     Expression,
-    Extend,
-    Filter,
-    Graph,
-    Group,
-    Inverse,
-    Join,
-    LeftJoin,
-    Link,
-    Minus,
-    Negated,
     Operator,
-    Path,
     Pattern,
     Query,
-    Reach,
-    Repeat,
-    Select,
-    Service,
-    Union,
-    Values,
     Var,
-    Window,
 )
 from triplewire.sparql.conjunctions import Bind, Check, RowStep, UnboundedQuery, used_variables
 from triplewire.sparql.paths import translate_path
@@ -73,7 +50,7 @@ class FlatQuery:
 
     patterns: tuple[Pattern, ...] = ()
     steps: tuple[RowStep, ...] = ()
-    tables: tuple[Values, ...] = ()
+    tables: tuple[algebra.Values, ...] = ()
 
     @property
     def matched(self) -> frozenset[str]:
@@ -108,7 +85,7 @@ class Flattener:
     def __init__(self) -> None:
         self._numbers = count()
 
-    def expand(self, reach: Reach) -> Operator:
+    def expand(self, reach: algebra.Reach) -> Operator:
         """Translate a sequence path into patterns."""
         return translate_path(reach, self._fresh)
 
@@ -118,7 +95,7 @@ class Flattener:
     def extend(self, inner: FlatQuery, name: str, expression: Expression) -> FlatQuery:
         return inner.then(Bind(name, _scoped(expression, inner.scope)))
 
-    def values(self, values: Values) -> FlatQuery | None:
+    def values(self, values: algebra.Values) -> FlatQuery | None:
         """Flatten VALUES. One row is like a BIND of each variable. If there are several, at most one may agree with any
         solution: None if that is not certain, if there is no row, or if there are too many."""
         if len(values.rows) == 1:
@@ -208,7 +185,7 @@ def _accepts_constant(patterns: Iterable[Pattern], name: str, constant: Const) -
     return bool(places) and stated and not ("predicate" in places and constant.term in HEADER_PREDICATES)
 
 
-def _among(table: Values) -> Expression:
+def _among(table: algebra.Values) -> Expression:
     """Return the condition that a solution agrees with one of the rows."""
     terms = [Const(row[0] or "") for row in table.rows]
     if len(table.names) == 1 and all(is_iri(each.term) for each in terms):
@@ -231,13 +208,13 @@ WINDOW_HINT = "in a window it is: FROM NAMED WINDOW <w> ON <stream> [RANGE PT10M
 """The hint of refusals."""
 
 _REFUSED: dict[type[Operator], str] = {
-    LeftJoin: "OPTIONAL",
-    Union: "UNION",
-    Minus: "MINUS",
-    Graph: "GRAPH",
-    Window: "WINDOW",
-    Service: "SERVICE in a continuous query",
-    Select: "a sub-query",
+    algebra.LeftJoin: "OPTIONAL",
+    algebra.Union: "UNION",
+    algebra.Minus: "MINUS",
+    algebra.Graph: "GRAPH",
+    algebra.Window: "WINDOW",
+    algebra.Service: "SERVICE in a continuous query",
+    algebra.Select: "a sub-query",
 }
 _FORMS: dict[str, Literal["select", "ask", "construct"]] = {"select": "select", "ask": "ask", "construct": "construct"}
 
@@ -252,9 +229,9 @@ def split_unbounded(asked: Registration | Query) -> UnboundedQuery:
     form = _FORMS.get(query.form)
     if form is None:
         split.refuse(query.form.upper())
-    if query.dataset != Dataset():
+    if query.dataset != algebra.Dataset():
         split.refuse("FROM")
-    select = query.where if isinstance(query.where, Select) else Select(query.where, query.projection)
+    select = query.where if isinstance(query.where, algebra.Select) else algebra.Select(query.where, query.projection)
     split.check_modifiers(select)
     flat = split.flat(select.inner)
     if not flat.patterns:
@@ -275,7 +252,7 @@ class _Decomposer:
     def refuse(self, construct: str) -> NoReturn:
         raise unsupported(construct, self._spans, WINDOW_HINT)
 
-    def check_modifiers(self, select: Select) -> None:
+    def check_modifiers(self, select: algebra.Select) -> None:
         for given, construct in (
             (select.order, "ORDER BY"),
             (select.limit is not None, "LIMIT"),
@@ -286,21 +263,21 @@ class _Decomposer:
 
     def flat(self, operator: Operator) -> FlatQuery:
         match operator:
-            case Basic(patterns):
+            case algebra.Basic(patterns):
                 return FlatQuery(self._stored(patterns))
-            case Reach():
+            case algebra.Reach():
                 self._check_path(operator.path)
                 return self.flat(self._flattener.expand(operator))
-            case Join(left, right):
+            case algebra.Join(left, right):
                 return self._flattener.join(self.flat(left), self.flat(right))
-            case Filter(inner, conditions):
+            case algebra.Filter(inner, conditions):
                 return self._flattener.filter(self.flat(inner), map(self._plain, conditions))
-            case Extend(inner, name, expression):
+            case algebra.Extend(inner, name, expression):
                 return self._flattener.extend(self.flat(inner), name, self._plain(expression))
-            case Values():
+            case algebra.Values():
                 found = self._flattener.values(operator)
                 return self.refuse("VALUES") if found is None else found
-            case Group(_, keys, aggregates):
+            case algebra.Group(_, keys, aggregates):
                 self.refuse("GROUP BY" if keys else f"aggregate {_first(aggregates).op.upper()}")
         self.refuse(_REFUSED.get(type(operator), type(operator).__name__))
 
@@ -310,26 +287,26 @@ class _Decomposer:
                 self.refuse(f"predicate {each.predicate.term}")
         return patterns
 
-    def _check_path(self, path: Path) -> None:
+    def _check_path(self, path: algebra.Path) -> None:
         match path:
-            case Link(predicate):
+            case algebra.Link(predicate):
                 self._stored((Pattern(predicate, predicate, predicate),))
-            case Inverse(inner):
+            case algebra.Inverse(inner):
                 self._check_path(inner)
-            case Chain(paths):
+            case algebra.Chain(paths):
                 for each in paths:
                     self._check_path(each)
-            case Either():
+            case algebra.Either():
                 self.refuse("path `|`")
-            case Repeat(_, least, once):
+            case algebra.Repeat(_, least, once):
                 self.refuse(f"path `{'?' if once else '+' if least else '*'}`")
-            case Negated():
+            case algebra.Negated():
                 self.refuse("path `!`")
 
     def _plain(self, expression: Expression) -> Expression:
         """Return the expression. Raises Unsupported if its value depends on more than the solution."""
         match expression:
-            case Exists():
+            case algebra.Exists():
                 self.refuse("EXISTS")
             case Apply(op) if op in VOLATILE or op == "now":
                 self.refuse(f"function {op.upper()}")
@@ -339,5 +316,5 @@ class _Decomposer:
         return expression
 
 
-def _first(aggregates: tuple[tuple[str, Aggregate], ...]) -> Aggregate:
+def _first(aggregates: tuple[tuple[str, algebra.Aggregate], ...]) -> algebra.Aggregate:
     return aggregates[0][1]

@@ -11,42 +11,7 @@ from enum import Enum
 from typing import Any, TypeVar
 
 from triplewire.sparql import algebra
-from triplewire.sparql.algebra import (
-    Aggregate,
-    Apply,
-    Bag,
-    Basic,
-    Chain,
-    Const,
-    Either,
-    Exists,
-    Expression,
-    Extend,
-    Family,
-    Filter,
-    Graph,
-    Group,
-    Inverse,
-    Join,
-    LeftJoin,
-    Link,
-    Minus,
-    Negated,
-    Node,
-    Operator,
-    Order,
-    Param,
-    Path,
-    Pattern,
-    Reach,
-    Repeat,
-    Select,
-    Service,
-    Union,
-    Values,
-    Var,
-    Window,
-)
+from triplewire.sparql.algebra import Apply, Const, Expression, Family, Node, Operator, Pattern, Var
 from triplewire.sparql.conjunctions import Bind, Check, Conjunction
 
 _INFIX = frozenset({"=", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "&&", "||"})
@@ -87,11 +52,16 @@ def _operator_lines(operator: Operator) -> Iterator[str]:
 def child_operators(operator: Operator) -> list[Operator]:
     """Return the operators directly inside an operator, without those in its expressions."""
     match operator:
-        case Join(left, right) | Union(left, right) | Minus(left, right) | LeftJoin(left, right):
+        case (
+            algebra.Join(left, right)
+            | algebra.Union(left, right)
+            | algebra.Minus(left, right)
+            | algebra.LeftJoin(left, right)
+        ):
             return [left, right]
-        case Filter(inner) | Extend(inner) | Group(inner) | Select(inner):
+        case algebra.Filter(inner) | algebra.Extend(inner) | algebra.Group(inner) | algebra.Select(inner):
             return [inner]
-        case Graph(inner=inner) | Window(inner=inner):
+        case algebra.Graph(inner=inner) | algebra.Window(inner=inner):
             return [inner]
     return []
 
@@ -99,33 +69,33 @@ def child_operators(operator: Operator) -> list[Operator]:
 def operator_details(operator: Operator) -> list[str]:
     """Return a line of text for each pattern, condition or expression of an operator's own."""
     match operator:
-        case Basic(patterns):
+        case algebra.Basic(patterns):
             return [pattern_text(each) for each in patterns]
-        case Reach(subject, path, object_):
+        case algebra.Reach(subject, path, object_):
             return [f"{node_text(subject)} {path_text(path)} {node_text(object_)}"]
-        case LeftJoin(conditions=conditions) | Filter(conditions=conditions):
+        case algebra.LeftJoin(conditions=conditions) | algebra.Filter(conditions=conditions):
             return [expression_text(each) for each in conditions]
-        case Extend(_, name, expression):
+        case algebra.Extend(_, name, expression):
             return [f"?{name} := {expression_text(expression)}"]
-        case Graph(name):
+        case algebra.Graph(name):
             return [node_text(name)]
-        case Window(name):
+        case algebra.Window(name):
             return [f"<{name}>"]
-        case Values(names, rows):
+        case algebra.Values(names, rows):
             return [_values(names, rows)]
-        case Service(endpoint):
+        case algebra.Service(endpoint):
             return [node_text(endpoint)]
-        case Group(_, keys, aggregates):
+        case algebra.Group(_, keys, aggregates):
             by = [f"by ?{name} := {expression_text(each)}" for name, each in keys]
             return [*by, *(f"?{name} := {_aggregate(each)}" for name, each in aggregates)]
-        case Bag(predicate, relation, _, elements):
+        case algebra.Bag(predicate, relation, _, elements):
             return [f"{predicate.term} {relation} {{{'; '.join(map(expression_text, elements))}}}"]
-        case Select():
+        case algebra.Select():
             return [_select(operator)]
     return []
 
 
-def _select(select: Select) -> str:
+def _select(select: algebra.Select) -> str:
     words = ["distinct" if select.distinct else "reduced" if select.reduced else "", _names(select.projection)]
     words += ["order by " + ", ".join(_order(each) for each in select.order)] if select.order else []
     words += [f"limit {select.limit}"] if select.limit is not None else []
@@ -133,7 +103,7 @@ def _select(select: Select) -> str:
     return " ".join(word for word in words if word)
 
 
-def _order(order: Order) -> str:
+def _order(order: algebra.Order) -> str:
     return f"{expression_text(order.expression)} {'descending' if order.descending else ''}".rstrip()
 
 
@@ -157,23 +127,23 @@ def node_text(node: Node) -> str:
             return f"?{name}"
         case Const(term):
             return term
-        case Param(index):
+        case algebra.Param(index):
             return f"${index}"
 
 
-def path_text(path: Path) -> str:
+def path_text(path: algebra.Path) -> str:
     match path:
-        case Link(predicate):
+        case algebra.Link(predicate):
             return predicate.term
-        case Inverse(inner):
+        case algebra.Inverse(inner):
             return f"^{path_text(inner)}"
-        case Chain(paths):
+        case algebra.Chain(paths):
             return "(" + "/".join(map(path_text, paths)) + ")"
-        case Either(paths):
+        case algebra.Either(paths):
             return "(" + "|".join(map(path_text, paths)) + ")"
-        case Repeat(inner, least, once):
+        case algebra.Repeat(inner, least, once):
             return path_text(inner) + ("?" if once else "+" if least else "*")
-        case Negated(forward, backward):
+        case algebra.Negated(forward, backward):
             ways = [each.term for each in forward or ()] + [f"^{each.term}" for each in backward or ()]
             return f"!({'|'.join(ways)})"
 
@@ -184,13 +154,13 @@ def expression_text(expression: Expression) -> str:
             return f"({expression_text(left)} {op} {expression_text(right)})"
         case Apply(op, args):
             return f"{op}({', '.join(map(expression_text, args))})"
-        case Exists(inner):
+        case algebra.Exists(inner):
             return f"exists{{{'; '.join(line.strip() for line in format_algebra(inner).splitlines())}}}"
-        case Var() | Const() | Param():
+        case Var() | Const() | algebra.Param():
             return node_text(expression)
 
 
-def _aggregate(aggregate: Aggregate) -> str:
+def _aggregate(aggregate: algebra.Aggregate) -> str:
     inner = "*" if aggregate.argument is None else expression_text(aggregate.argument)
     return f"{aggregate.op}({'distinct ' if aggregate.distinct else ''}{inner})"
 

@@ -11,26 +11,8 @@ from types import MappingProxyType
 from sqlglot import exp
 
 from triplewire.model.errors import Unsupported
-from triplewire.sparql.algebra import (
-    Bag,
-    Basic,
-    Extend,
-    Family,
-    Filter,
-    Graph,
-    Group,
-    Join,
-    LeftJoin,
-    Minus,
-    Operator,
-    Reach,
-    Select,
-    Service,
-    Union,
-    Values,
-    Var,
-    Window,
-)
+from triplewire.sparql import algebra
+from triplewire.sparql.algebra import Family, Operator, Var
 from triplewire.sparql.compiler.aggregates import compile_group
 from triplewire.sparql.compiler.bags import compile_bag
 from triplewire.sparql.compiler.contexts import Context, QueryBuild
@@ -57,39 +39,39 @@ from triplewire.sparql.sql import column
 def compile_operator(operator: Operator, context: Context) -> Relation:
     """The relation of an operator's solutions."""
     match operator:
-        case Basic(patterns):
+        case algebra.Basic(patterns):
             return match_patterns(context, patterns)
-        case Reach():
+        case algebra.Reach():
             return compile_path(context, operator)
-        case Join(left, right):
+        case algebra.Join(left, right):
             return join_relations(context, context.compile(left), context.compile(right))
-        case LeftJoin():
+        case algebra.LeftJoin():
             return _optional(context, operator)
-        case Union():
+        case algebra.Union():
             return union_relations(context, operator)
-        case Minus(left, right):
+        case algebra.Minus(left, right):
             return subtract_relation(context, context.compile(left), context.uncounted().compile(right))
-        case Filter(inner, conditions):
+        case algebra.Filter(inner, conditions):
             return filter_relation(context, context.compile(inner), conditions)
-        case Extend(inner, name, expression):
+        case algebra.Extend(inner, name, expression):
             return extend_relation(context, context.compile(inner), name, expression)
-        case Values():
+        case algebra.Values():
             return compile_values(context, operator)
-        case Graph():
+        case algebra.Graph():
             return _in_graph(context, operator)
-        case Window():
+        case algebra.Window():
             return _in_window(context, operator)
-        case Group():
+        case algebra.Group():
             return compile_group(context, operator)
-        case Bag():
+        case algebra.Bag():
             return compile_bag(context, operator)
-        case Select():
+        case algebra.Select():
             return compile_select(context, operator)
-        case Service(endpoint):
+        case algebra.Service(endpoint):
             raise Unsupported(f"SERVICE {getattr(endpoint, 'term', '')}")
 
 
-def _optional(context: Context, operator: LeftJoin) -> Relation:
+def _optional(context: Context, operator: algebra.LeftJoin) -> Relation:
     """Compile conditions with EXISTS over the variables that both sides bind, so both sides come first."""
     left = context.compile(operator.left)
     if not any(find_exists(each) for each in operator.conditions):
@@ -104,7 +86,7 @@ def _optional(context: Context, operator: LeftJoin) -> Relation:
     return replace(found, keys={name: sql for name, sql in found.keys.items() if name not in names})
 
 
-def _in_graph(context: Context, operator: Graph) -> Relation:
+def _in_graph(context: Context, operator: algebra.Graph) -> Relation:
     """The inner operator on each graph, told apart by key; then the name of the graph is a value like others."""
     outer = replace(context, graph=None)
     relation = outer.in_graph(operator.name).compile(operator.inner)
@@ -119,7 +101,7 @@ def _in_graph(context: Context, operator: Graph) -> Relation:
     return relation if context.graph is None else join_relations(context, match_patterns(context, ()), relation)
 
 
-def _in_window(context: Context, operator: Window) -> Relation:
+def _in_window(context: Context, operator: algebra.Window) -> Relation:
     """The inner operator on the window as a whole, also where that stands inside of GRAPH."""
     relation = replace(context.in_window(operator.name).compile(operator.inner), headers={})
     return relation if context.graph is None else join_relations(context, match_patterns(context, ()), relation)

@@ -5,22 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from triplewire.sparql.algebra import (
-    Basic,
-    Expression,
-    Extend,
-    Filter,
-    Graph,
-    Join,
-    LeftJoin,
-    Minus,
-    Operator,
-    Pattern,
-    Service,
-    Union,
-    Values,
-    Window,
-)
+from triplewire.sparql import algebra
+from triplewire.sparql.algebra import Expression, Operator, Pattern
 from triplewire.sparql.syntax.cursor import Cursor, ScopedOperator, visible_names
 from triplewire.sparql.syntax.expressions import parse_constraint, parse_expression
 from triplewire.sparql.syntax.terms import (
@@ -39,11 +25,11 @@ QUERY_GROUPS: Final = 4_096
 """Groups in braces of one query, branches of UNION among them. Each may become a sub-query of its own."""
 
 
-def parse_values(cursor: Cursor) -> Values:
+def parse_values(cursor: Cursor) -> algebra.Values:
     """Parse what follows the word VALUES."""
     if cursor.token.kind == "variable":
         name = parse_variable(cursor)
-        return Values((name,), tuple((each,) for each in _cells(cursor, "{", "}")))
+        return algebra.Values((name,), tuple((each,) for each in _cells(cursor, "{", "}")))
     names = _value_names(cursor)
     rows: list[tuple[str | None, ...]] = []
     cursor.expect("{")
@@ -52,7 +38,7 @@ def parse_values(cursor: Cursor) -> Values:
         rows.append(_cells(cursor, "(", ")"))
         if len(rows[-1]) != len(names):
             raise cursor.syntax_error(f"a row of {len(names)} values, not {len(rows[-1])}", opening)
-    return Values(names, tuple(rows))
+    return algebra.Values(names, tuple(rows))
 
 
 def _value_names(cursor: Cursor) -> tuple[str, ...]:
@@ -108,11 +94,11 @@ def _subquery(cursor: Cursor) -> ScopedOperator:
 
 def join_all(cursor: Cursor, parts: Sequence[Operator]) -> Operator:
     """Join operators in order, as a balanced tree, so that many are not deep; empty patterns are left out."""
-    kept = [part for part in parts if part != Basic()]
-    return _fold(cursor, kept, Join) if kept else Basic()
+    kept = [part for part in parts if part != algebra.Basic()]
+    return _fold(cursor, kept, algebra.Join) if kept else algebra.Basic()
 
 
-def _fold(cursor: Cursor, parts: Sequence[Operator], kind: type[Join] | type[Union]) -> Operator:
+def _fold(cursor: Cursor, parts: Sequence[Operator], kind: type[algebra.Join] | type[algebra.Union]) -> Operator:
     if len(parts) == 1:
         return parts[0]
     middle = (len(parts) + 1) // 2
@@ -156,7 +142,7 @@ class GroupParser:
             else:
                 self._statement()
         bare, conditions = self._so_far(), tuple(self._filters)
-        whole = cursor.check_height(Filter(bare, conditions), bare, *conditions) if conditions else bare
+        whole = cursor.check_height(algebra.Filter(bare, conditions), bare, *conditions) if conditions else bare
         return ScopedOperator(whole, tuple(self._names), bare, conditions)
 
     def _statement(self) -> None:
@@ -180,9 +166,9 @@ class GroupParser:
             if isinstance(each, Pattern):
                 run.append(each)
                 continue
-            self._parts += [Basic(tuple(run)), each]
+            self._parts += [algebra.Basic(tuple(run)), each]
             run = []
-        self._parts.append(Basic(tuple(run)))
+        self._parts.append(algebra.Basic(tuple(run)))
         self._triples = TripleParser(self._cursor, self._cursor.fresh())
         self._seen = 0
 
@@ -196,13 +182,13 @@ class GroupParser:
     def _optional(self) -> None:
         self._cursor.take()
         left, inner = self._so_far(), parse_group(self._cursor)
-        self._replace(LeftJoin(left, inner.bare, inner.conditions), left, inner.bare, *inner.conditions)
+        self._replace(algebra.LeftJoin(left, inner.bare, inner.conditions), left, inner.bare, *inner.conditions)
         self._show(inner.names)
 
     def _minus(self) -> None:
         self._cursor.take()
         left, right = self._so_far(), parse_group(self._cursor)
-        self._replace(Minus(left, right.whole), left, right.whole)
+        self._replace(algebra.Minus(left, right.whole), left, right.whole)
 
     def _bind(self) -> None:
         cursor = self._cursor
@@ -215,7 +201,7 @@ class GroupParser:
         name = parse_variable(cursor)
         cursor.expect(")")
         left = self._so_far()
-        self._replace(Extend(left, name, value), left, value)
+        self._replace(algebra.Extend(left, name, value), left, value)
         self._show((name,))
 
     def _union(self) -> None:
@@ -223,7 +209,7 @@ class GroupParser:
         while union := self._cursor.accept("UNION"):
             self._cursor.record_span("UNION", union)
             branches.append(parse_group(self._cursor))
-        self._parts.append(_fold(self._cursor, [each.whole for each in branches], Union))
+        self._parts.append(_fold(self._cursor, [each.whole for each in branches], algebra.Union))
         for each in branches:
             self._show(each.names)
 
@@ -231,7 +217,7 @@ class GroupParser:
         self._cursor.take()
         name = parse_variable_or_iri(self._cursor, "GRAPH")
         inner = parse_group(self._cursor)
-        self._parts.append(self._cursor.check_height(Graph(name, inner.whole), inner.whole))
+        self._parts.append(self._cursor.check_height(algebra.Graph(name, inner.whole), inner.whole))
         self._show((*visible_names((name,)), *inner.names))
 
     def _window(self) -> None:
@@ -240,7 +226,7 @@ class GroupParser:
         cursor.take()
         name = parse_window_use(cursor, cursor.windows)
         inner = parse_group(cursor)
-        self._parts.append(cursor.check_height(Window(name, inner.whole), inner.whole))
+        self._parts.append(cursor.check_height(algebra.Window(name, inner.whole), inner.whole))
         self._show(inner.names)
 
     def _values(self) -> None:
@@ -261,5 +247,5 @@ class GroupParser:
         inner = parse_group(self._cursor)
         # the other endpoint may know constructs that we refuse; windows are ours alone
         cursor.refusal, cursor.windows = refusal, windows
-        self._parts.append(Service(endpoint, silent, cursor.prologue, cursor.since(opening), inner.names))
+        self._parts.append(algebra.Service(endpoint, silent, cursor.prologue, cursor.since(opening), inner.names))
         self._show((*visible_names((endpoint,)), *inner.names))
