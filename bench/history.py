@@ -236,8 +236,8 @@ class QueryReads:
 def measure_query(history: HistoryExecutor, text: str) -> QueryReads:
     """Run a query, and let the engine explain it."""
     request = HistoryRequest(text, explain="json")
-    with history.alarm(request) as alarm:
-        told: Mapping[str, Any] = orjson.loads(b"".join(history.answer(request, alarm).chunks))
+    with history.start_deadline(request) as deadline:
+        told: Mapping[str, Any] = orjson.loads(b"".join(history.answer(request, deadline).chunks))
     return QueryReads(told["files"]["read"], told["files"]["of"], told["rows"], told["run_ms"])
 
 

@@ -28,10 +28,10 @@ from tests.bench.test_continuous import SMALL, located
 from triplewire.config import Settings
 from triplewire.model import MATCHES
 from triplewire.model.clock import SystemClock
-from triplewire.model.subscriptions import ContinuousQuery, query_to_value
+from triplewire.model.subscriptions import ContinuousQuery
 from triplewire.storage.outbox import OutboxLane, SqliteOutbox
 from triplewire.storage.registry.sqlite import SqliteRegistry
-from triplewire.storage.registry.subscriptions import QUERY
+from triplewire.storage.registry.subscriptions import QUERY, query_to_value
 
 AT = located(SMALL, 40)
 GROUPS = {question: 100 + number for number, question in enumerate(dict.fromkeys(SMALL.questions))}

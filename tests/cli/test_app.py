@@ -26,3 +26,16 @@ def test_an_old_name_of_a_setting_is_refused_with_the_new_one() -> None:
     refused = CliRunner().invoke(app, ["edge"], env={"TRIPLEWIRE_DOOR": "open", "COLUMNS": "200"})
     assert refused.exit_code == 2
     assert "TRIPLEWIRE_DOOR is named TRIPLEWIRE_AUTH now" in refused.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["hooks", "list"], "the command hooks is named webhooks now"),
+        (["export", "--upto", "1"], "the option --upto is named --through now"),
+    ],
+)
+def test_commands_and_options_that_were_renamed_are_refused(arguments: list[str], words: str) -> None:
+    with pytest.raises(BadRequest, match=words):
+        check_option_names(arguments)
+    check_option_names(["publish", "hooks"])

@@ -84,10 +84,10 @@ def test_wishes_reach_the_edge() -> None:
 def test_the_past_is_asked_by_version_or_by_time() -> None:
     told = query("SELECT * {}", "--version", "3")
     assert told.asked is not None
-    assert told.asked.moment == 3
+    assert told.asked.lake_version == 3
     told = query("SELECT * {}", "--as-of", "2026-11-16T10:00:00+01:00")
     assert told.asked is not None
-    assert told.asked.moment == datetime(2026, 11, 16, 9, tzinfo=UTC)
+    assert told.asked.lake_version == datetime(2026, 11, 16, 9, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(("truth", "word"), [(True, b"yes\n"), (False, b"no\n")])

@@ -34,7 +34,7 @@ def test_a_file_of_subscriptions_is_made(tmp_path: Path) -> None:
     file = tmp_path / "many.ndjson"
     file.write_text('{"sparql": "ASK {}"}\n{"stream": "a"}\n')
     result, standing = told("--bulk", str(file))
-    assert (result.exit_code, result.stdout) == (0, "2 subscriptions made, 0 refused\n")
+    assert (result.exit_code, result.stdout) == (0, "2 subscriptions created, 0 refused\n")
     assert standing == ["ASK {}", None]
 
 
@@ -56,7 +56,7 @@ def test_one_that_asks_nothing_is_refused() -> None:
 def test_a_limit_that_was_reached_is_told_in_words() -> None:
     head = {"position": "7", "time": "2026-11-16T08:00:00Z", "event": "urn:e"}
     assert "more than 10,000 solutions" in format_message({**head, "limit": {"reached": "solutions", "most": 10_000}})
-    assert "not found out (work, 2 s)" in format_message({**head, "limit": {"reached": "work", "most": 2.0}})
+    assert "is unknown (work, 2 s)" in format_message({**head, "limit": {"reached": "work", "most": 2.0}})
 
 
 def test_the_past_comes_first(tmp_path: Path) -> None:

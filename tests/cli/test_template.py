@@ -60,7 +60,7 @@ def test_what_is_not_there_is_said() -> None:
 def test_a_type_without_a_name_is_refused() -> None:
     (result,) = told(["put", "a", TEXT, "--type", "iri"])
     assert result.exit_code == 2
-    assert "is no NAME=TEXT" in result.output
+    assert "is not NAME=VALUE" in result.output
 
 
 def test_a_subscription_is_made_of_a_template_and_values() -> None:

@@ -15,7 +15,6 @@ from triplewire.config.settings import CACERT, TOKEN, TOKEN_FILE
 from triplewire.model.errors import BadRequest, NotFound, StorageFull
 from triplewire.security.audit import ACTS, REFUSALS, AuditLog
 from triplewire.security.tokens import parse_access_token
-from triplewire.service.edge import AUDIT_BYTES, AUDIT_VOLUMES
 
 
 def said(*arguments: str) -> tuple[str, str]:
@@ -134,7 +133,7 @@ def test_what_cannot_be_done_is_said(tmp_path: Path) -> None:
 
 
 def test_the_audit_log_is_shown_the_newest_at_the_end(tmp_path: Path) -> None:
-    audits = AuditLog(tmp_path / "audit", AUDIT_BYTES, AUDIT_VOLUMES)
+    audits = AuditLog(tmp_path / "audit")
     for number in range(5):
         record = {"at": f"{number}", "who": "token:a", "what": "eraseEvents", "on": "/events", "outcome": "begun"}
         audits.write(ACTS, [record])

@@ -9,7 +9,8 @@ import pytest
 from rich.console import Console
 
 from tests.http.harness import house, run
-from triplewire.cli.top import BrokerWatcher, Overview, RateTracker, format_number, format_size, render_overviews
+from triplewire.cli.common import format_size
+from triplewire.cli.top import BrokerWatcher, Overview, RateTracker, format_number, render_overviews
 from triplewire.config.metrics import StreamTraffic
 from triplewire.config.status import EdgeStatus
 
@@ -35,7 +36,7 @@ def later(edge: EdgeStatus, microseconds: int = 2_000_000) -> EdgeStatus:
 
 
 def looked(looks: RateTracker, *edges: EdgeStatus) -> Overview:
-    return looks.look(HEALTH, [each.document() for each in edges])
+    return looks.update(HEALTH, [each.document() for each in edges])
 
 
 def shown(overview: Overview, width: int = 100) -> str:
@@ -104,7 +105,7 @@ def test_a_terminal_shows_edges_streams_pipeline_and_lake() -> None:
 
 def test_a_broker_that_does_not_answer_is_said_so() -> None:
     assert "no answer in time" in shown(Overview("http://x", fault="no answer in time"))
-    assert "nobody listens" in shown(Overview("http://x", HEALTH))
+    assert "no clients" in shown(Overview("http://x", HEALTH))
 
 
 @pytest.mark.parametrize(
@@ -122,14 +123,14 @@ def test_a_real_edge_is_looked_at() -> None:
     async def scene() -> None:
         async with house() as at, at.listen("/streams/test?buffer=0") as ear:
             watch = BrokerWatcher([at.url, "http://127.0.0.1:1"], Console(), json=True)
-            while not (await watch.look())[0].streams:
+            while not (await watch.poll())[0].streams:
                 pass
             at.append(1, 2)
             assert len(await ear.take(2)) == 2
             at.twin.clock.advance(4)
             found = Overview("")
             while not found.streams or not found.streams[0].messages_s:
-                found, silent = await watch.look()
+                found, silent = await watch.poll()
                 at.twin.clock.advance(1)
             assert found.streams[0].stream == "test"
             assert found.edges[0].listeners == found.streams[0].clients == 1

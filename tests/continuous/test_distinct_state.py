@@ -16,7 +16,7 @@ def matches(*rows: tuple[int, int, str]) -> pa.Table:
 
 
 def told(memory: DistinctState, batch: int, *rows: tuple[int, int, str]) -> list[int]:
-    return [int(each) for each in memory.fresh(batch, matches(*rows), {7: 0})["position"].to_pylist()]
+    return [int(each) for each in memory.drop_known(batch, matches(*rows), {7: 0})["position"].to_pylist()]
 
 
 def test_an_answer_of_a_set_is_told_once_and_others_as_often_as_they_come(tmp_path: Path) -> None:
@@ -44,18 +44,18 @@ def test_a_batch_that_is_done_again_tells_the_same(tmp_path: Path) -> None:
 def test_what_is_remembered_of_a_query_is_counted_and_goes_with_it(tmp_path: Path) -> None:
     memory = DistinctState(StateChangelog(tmp_path))
     rows = matches((1, 7, '"a"'), (2, 7, '"b"'), (3, 8, '"a"'), (4, 8, '"a"'))
-    memory.fresh(0, rows, {7: 0, 8: 0})
+    memory.drop_known(0, rows, {7: 0, 8: 0})
 
-    assert (memory.crowded(0), memory.crowded(1), memory.crowded(2)) == ([7, 8], [7], [])
-    memory.fresh(1, matches((5, 8, '"a"')), {8: 0})
-    assert memory.crowded(0) == [8]
+    assert (memory.groups_above(0), memory.groups_above(1), memory.groups_above(2)) == ([7, 8], [7], [])
+    memory.drop_known(1, matches((5, 8, '"a"')), {8: 0})
+    assert memory.groups_above(0) == [8]
     again = DistinctState(StateChangelog(tmp_path))
-    assert again.fresh(2, matches((6, 8, '"a"'), (7, 8, '"c"')), {8: 0})["position"].to_pylist() == [7]
-    assert again.crowded(0) == [8]
+    assert again.drop_known(2, matches((6, 8, '"a"'), (7, 8, '"c"')), {8: 0})["position"].to_pylist() == [7]
+    assert again.groups_above(0) == [8]
 
 
 def test_an_answer_with_a_piece_from_before_its_query_is_none_and_is_not_remembered(tmp_path: Path) -> None:
     memory = DistinctState(StateChangelog(tmp_path))
     rows = matches((4, 7, '"a"')), matches((5, 7, '"a"')).set_column(3, MATCHES.field("value"), pa.array([3.0]))
 
-    assert [memory.fresh(0, each, {7: 2})["position"].to_pylist() for each in rows] == [[], [5]]
+    assert [memory.drop_known(0, each, {7: 2})["position"].to_pylist() for each in rows] == [[], [5]]

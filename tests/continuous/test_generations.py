@@ -23,37 +23,37 @@ def fill(path: Path, *names: str) -> None:
 
 
 def test_the_one_before_is_the_newest_that_is_older(kept: StateGenerations) -> None:
-    assert (kept.newest_before(RUN, 9), kept.oldest()) == (None, None)
+    assert (kept.previous(RUN, 9), kept.oldest()) == (None, None)
     for made in (0, 5, 9, 40):
-        fill(kept.of(RUN, made), "0")
-    fill(kept.of(OTHER, 7), "0")
-    assert kept.newest_before(RUN, 9) == kept.of(RUN, 5)
-    assert kept.newest_before(RUN, 5) == kept.of(RUN, 0)
-    assert kept.newest_before(RUN, 0) is None
+        fill(kept.directory(RUN, made), "0")
+    fill(kept.directory(OTHER, 7), "0")
+    assert kept.previous(RUN, 9) == kept.directory(RUN, 5)
+    assert kept.previous(RUN, 5) == kept.directory(RUN, 0)
+    assert kept.previous(RUN, 0) is None
     assert kept.oldest() == 0
 
 
 def test_all_others_go_but_what_was_told(kept: StateGenerations) -> None:
-    fill(kept.of(RUN, 0), "0", "windows-1", "told")
-    fill(kept.of(RUN, 5), "0")
-    fill(kept.of(RUN, 9), "0", "1")
-    fill(kept.of(OTHER, 0), "0", "told")
+    fill(kept.directory(RUN, 0), "0", "windows-1", "distinct")
+    fill(kept.directory(RUN, 5), "0")
+    fill(kept.directory(RUN, 9), "0", "1")
+    fill(kept.directory(OTHER, 0), "0", "distinct")
     kept.drop_others(RUN, 9)
     found = sorted(str(each.relative_to(kept.path)) for each in kept.path.rglob("*.arrow"))
-    assert found == [f"{RUN}/told/1.arrow", f"{RUN}@9/0/1.arrow", f"{RUN}@9/1/1.arrow"]
+    assert found == [f"{RUN}/distinct/1.arrow", f"{RUN}@9/0/1.arrow", f"{RUN}@9/1/1.arrow"]
     assert kept.oldest() == 9
-    assert kept.told(RUN) == kept.of(RUN, 0) / "told"
+    assert kept.distinct(RUN) == kept.directory(RUN, 0) / "distinct"
 
 
 def test_stations_begin_with_nothing_and_windows_with_what_they_have(kept: StateGenerations) -> None:
-    fill(kept.of(RUN, 5), "0", "11", "windows-0")
-    kept.begin(RUN, 5)
-    assert [each.name for each in kept.of(RUN, 5).iterdir()] == ["windows-0"]
-    kept.begin(RUN, 6)
+    fill(kept.directory(RUN, 5), "0", "11", "windows-0")
+    kept.clear_joins(RUN, 5)
+    assert [each.name for each in kept.directory(RUN, 5).iterdir()] == ["windows-0"]
+    kept.clear_joins(RUN, 6)
 
 
 def test_nothing_is_left_of_what_is_cleared(kept: StateGenerations) -> None:
-    fill(kept.of(RUN, 5), "0")
+    fill(kept.directory(RUN, 5), "0")
     kept.clear()
     kept.clear()
     assert kept.oldest() is None

@@ -18,9 +18,9 @@ def test_a_program_is_read_as_it_was_written() -> None:
     program = Run(QUERIES).program
     found = NetworkProgram.from_bytes(program.to_bytes())
     assert (found.version, found.scopes, found.depth) == (program.version, program.scopes, program.depth)
-    assert found.speech.kinds == program.speech.kinds
-    written = {**program.plan._asdict(), "numbers": program.speech.numbers, "tails": program.speech.tails}
-    read = {**found.plan._asdict(), "numbers": found.speech.numbers, "tails": found.speech.tails}
+    assert found.projections.projections == program.projections.projections
+    written = {**program.plan._asdict(), "groups": program.projections.groups, "indexes": program.projections.indexes}
+    read = {**found.plan._asdict(), "groups": found.projections.groups, "indexes": found.projections.indexes}
     for name, array in written.items():
         assert read[name].dtype == array.dtype, name
         assert read[name].dtype.isalignedstruct == array.dtype.isalignedstruct, name

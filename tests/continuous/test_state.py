@@ -18,8 +18,8 @@ def table(*numbers: int) -> pa.Table:
 
 
 def read(ledger: StateChangelog, after: tuple[int, int], before: tuple[int, int]) -> tuple[bool, list[int]]:
-    past = ledger.since(after, before)
-    return past.anew, [number for each in past for number in each["number"].to_pylist()]
+    past = ledger.read_range(after, before)
+    return past.complete, [number for each in past for number in each["number"].to_pylist()]
 
 
 def test_all_rounds_before_one_are_read_in_order(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_what_is_written_as_a_whole_takes_the_place_of_all_before(tmp_path: Path
     ledger = StateChangelog(tmp_path)
     for batch in range(4):
         ledger.write((batch, 1), table(batch))
-    ledger.settle(2, table(0, 1, 2))
+    ledger.write_snapshot(2, table(0, 1, 2))
 
     assert read(ledger, BEFORE_ALL, (4, 1)) == (True, [0, 1, 2, 3])
     assert ledger.trim(2) == 3
@@ -55,7 +55,7 @@ def test_who_is_further_behind_than_what_is_left_begins_anew(tmp_path: Path) -> 
     ledger = StateChangelog(tmp_path)
     for batch in range(4):
         ledger.write((batch, 1), table(batch))
-    ledger.settle(2, table(0, 1, 2))
+    ledger.write_snapshot(2, table(0, 1, 2))
     ledger.trim(2)
 
     assert read(ledger, (0, 1), (4, 1)) == (True, [0, 1, 2, 3])
@@ -66,7 +66,7 @@ def test_a_whole_that_is_not_yet_before_a_batch_is_not_read_for_it(tmp_path: Pat
     ledger = StateChangelog(tmp_path)
     for batch in range(3):
         ledger.write((batch, 1), table(batch))
-    ledger.settle(2, table(0, 1, 2))
+    ledger.write_snapshot(2, table(0, 1, 2))
 
     assert read(ledger, BEFORE_ALL, (2, 1)) == (True, [0, 1])
 
@@ -78,7 +78,7 @@ def test_a_torn_file_is_named(tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes()[:40])
 
     with pytest.raises(Unavailable, match=file.name):
-        list(ledger.since(BEFORE_ALL, (1, 1)))
+        list(ledger.read_range(BEFORE_ALL, (1, 1)))
 
 
 def test_what_a_writer_left_that_died_is_not_read(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_trimming_changes_nothing_for_later_batches(
     for moment in moments:
         ledger.write(moment, table(10 * moment[0] + moment[1]))
     written = sorted(set(moments))
-    ledger.settle(whole, table(*(10 * one + two for one, two in written if one <= whole)))
+    ledger.write_snapshot(whole, table(*(10 * one + two for one, two in written if one <= whole)))
     ledger.trim(whole)
 
     before = (max(batch, whole + 1), 1)

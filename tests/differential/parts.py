@@ -39,7 +39,7 @@ class OnParts(OnDuckDB):
     def ask(self, text: str) -> Answer:
         compiled = compile_query(parse_query(text), "duckdb", SINGLE)
         pruning = ScanRewriter(self._snapshot, ZoneMaps(self._snapshot.files), "duckdb", _source)
-        placed, scanned = pruning.pruned(compiled)
+        placed, scanned = pruning.prune(compiled)
         self.read += sum(map(len, scanned.scans.values()))
         return answer(compiled, self._connection.sql(placed.sql).to_arrow_table())
 

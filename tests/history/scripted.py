@@ -55,7 +55,7 @@ class Scripted:
         """Nothing is known."""
 
     def batches(
-        self, compiled: CompiledQuery, snapshot: Snapshot, bounds: QueryLimits, sight: Visibility | None = None
+        self, compiled: CompiledQuery, snapshot: Snapshot, bounds: QueryLimits, visibility: Visibility | None = None
     ) -> Iterator[pa.RecordBatch]:
         self._interrupted.clear()
         for marker, order in self._orders.items():

@@ -32,7 +32,7 @@ NOBODY = f"SELECT * {{ GRAPH <{E}event/31x> {{ ?s ?p ?o }} }}"
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Snapshot:
     """Every sixth event lies in a file, so that each file has nearly the whole range and a sixth of the names."""
     monkeypatch.setattr(duckdb, "CACHED_QUADS", -1)
-    monkeypatch.setattr(bloom_filters, "ROSTER_FILES", 1)
+    monkeypatch.setattr(bloom_filters, "BLOOM_FILTER_FILES", 1)
     numbers = [range(file, EVENTS, FILES) for file in range(FILES)]
     events = [[Event(f"{E}event/{n:02}", triple(f"s{n:02}", "v", f"o{n}")) for n in some] for some in numbers]
     files = [FileWriter(tmp_path).write(entries(*some, first=1 + 10 * file)) for file, some in enumerate(events)]
@@ -80,7 +80,7 @@ def test_nothing_is_looked_at_for_what_is_not_a_name(duck: DuckDbEngine, lake: S
 def test_what_takes_too_much_room_is_forgotten_the_oldest_first(
     duck: DuckDbEngine, lake: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bloom_filters, "ROSTER_BYTES", 3 * 32)
+    monkeypatch.setattr(bloom_filters, "BLOOM_FILTER_BYTES", 3 * 32)
     asked(duck, lake, EVENT)
     prepare(duck, lake)
     assert opened(duck, lake, EVENT) == FILES - 3
@@ -89,7 +89,7 @@ def test_what_takes_too_much_room_is_forgotten_the_oldest_first(
 def test_of_too_many_names_none_is_looked_up(
     duck: DuckDbEngine, lake: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bloom_filters, "ROSTER_NAMES", 2)
+    monkeypatch.setattr(bloom_filters, "BLOOM_FILTER_TERMS", 2)
     prepare(duck, lake)
     asked(duck, lake, SEVERAL)
     assert prepare(duck, lake) == 0

@@ -165,8 +165,8 @@ def test_much_to_read_is_for_the_other_engine_unless_the_query_says_otherwise(tm
 
 
 def take(asked: HistoryExecutor, request: HistoryRequest) -> bytes:
-    with asked.alarm(request) as alarm:
-        return b"".join(asked.answer(request, alarm).chunks)
+    with asked.start_deadline(request) as deadline:
+        return b"".join(asked.answer(request, deadline).chunks)
 
 
 @pytest.mark.parametrize(

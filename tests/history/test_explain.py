@@ -41,8 +41,8 @@ def history(tmp_path: Path) -> HistoryExecutor:
 
 def explained(history: HistoryExecutor, text: str, form: str, **said: Any) -> Said:  # noqa: ANN401
     request = HistoryRequest(text, explain=form, **said)
-    with history.alarm(request) as alarm:
-        answer = history.answer(request, alarm)
+    with history.start_deadline(request) as deadline:
+        answer = history.answer(request, deadline)
         return Said([*answer.chunks], answer.content_type)
 
 
@@ -126,7 +126,7 @@ def test_steps_of_the_other_engine_are_parts_of_it() -> None:
     compiled = compile_query(query, "spark")
     files = tuple(DataFile(f"{number}.parquet", 1, 1, {}, zone) for number, zone in enumerate((None, "a", "a", "b")))
     scanned = ScannedFiles(Snapshot("lake", 1, 1, 0, 0, files), {"q1": (0, 2), "q2": (0,)})
-    said = QueryExplain("spark", query, query, compiled, 0.001, QueryProfile(3, 0.002, scanned, "as it liked"))
+    said = QueryExplain("spark", query, compiled, query, 0.001, QueryProfile(3, 0.002, scanned, "as it liked"))
     assert [step["name"] for step in said.value()["steps"]] == [step.name for step in compiled.steps]
     assert len(compiled.steps) == said.text().count("\nStep ") > 0
     assert "3 rows, 2 of 4 files and 1 of 2 zones read (q1 2, q2 1), 2.0 ms, compiled in 1.0 ms" in said.text()

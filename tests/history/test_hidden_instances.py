@@ -30,46 +30,46 @@ def a(subject: str, class_: str) -> str:
 
 
 def hidden(
-    duck: duckdb.DuckDBPyConnection, hidings: HiddenInstances, sight: Visibility, snapshot: Snapshot
+    duck: duckdb.DuckDBPyConnection, tables: HiddenInstances, sight: Visibility, snapshot: Snapshot
 ) -> list[tuple[int, str]]:
-    table = hidings.of(sight, snapshot)
+    table = tables.find_table(sight, snapshot)
     found = duck.execute(f"FROM {table} ORDER BY ALL").fetchall()
     return [(position, node.removeprefix(f"<{E}").removesuffix(">")) for position, node in found]
 
 
 def test_instances_are_found_as_the_lake_grows(tmp_path: Path) -> None:
     lake, duck = Growing(tmp_path), duckdb.connect()
-    hidings = HiddenInstances(duck)
+    tables = HiddenInstances(duck)
     first = lake.grow([a("x", "Secret"), triple("x", "p", "y")], [a("y", "Open")])
-    assert hidden(duck, hidings, SECRET, first) == [(1, "x")]
+    assert hidden(duck, tables, SECRET, first) == [(1, "x")]
     second = lake.grow([a("y", "Secret"), a("y", "Open"), a("x", "Open")])
-    assert hidden(duck, hidings, SECRET, second) == [(1, "x"), (3, "y")]
-    assert hidden(duck, hidings, SECRET, lake.compact()) == [(1, "x"), (3, "y")]
-    assert hidden(duck, hidings, SECRET, first) == [(1, "x")]
-    assert hidden(duck, hidings, SECRET, Snapshot.empty(str(tmp_path))) == []
-    assert hidden(duck, hidings, SECRET, lake.files()) == [(1, "x"), (3, "y")]
+    assert hidden(duck, tables, SECRET, second) == [(1, "x"), (3, "y")]
+    assert hidden(duck, tables, SECRET, lake.compact()) == [(1, "x"), (3, "y")]
+    assert hidden(duck, tables, SECRET, first) == [(1, "x")]
+    assert hidden(duck, tables, SECRET, Snapshot.empty(str(tmp_path))) == []
+    assert hidden(duck, tables, SECRET, lake.files()) == [(1, "x"), (3, "y")]
     only = Visibility(classes=PatternSet.of([iri("Open")]))
-    assert hidden(duck, hidings, only, second) == [(1, "x"), (3, "y")]
-    assert hidings.of(Visibility(predicates=PatternSet.of([])), second) is None
+    assert hidden(duck, tables, only, second) == [(1, "x"), (3, "y")]
+    assert tables.find_table(Visibility(predicates=PatternSet.of([])), second) is None
 
 
 def test_rows_that_went_are_forgotten(tmp_path: Path) -> None:
     lake, duck = Growing(tmp_path), duckdb.connect()
-    hidings = HiddenInstances(duck)
+    tables = HiddenInstances(duck)
     before = lake.grow([a("x", "Secret"), triple("x", "p", "y")])
-    assert hidden(duck, hidings, SECRET, before) == [(1, "x")]
+    assert hidden(duck, tables, SECRET, before) == [(1, "x")]
     after = lake.lose_type()
-    assert hidden(duck, hidings, SECRET, after) == []
-    assert hidden(duck, hidings, SECRET, before) == [(1, "x")]
+    assert hidden(duck, tables, SECRET, after) == []
+    assert hidden(duck, tables, SECRET, before) == [(1, "x")]
 
 
 def test_those_used_least_recently_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(visibility, "HIDINGS", 2)
+    monkeypatch.setattr(visibility, "HIDDEN_CLASS_SETS", 2)
     lake, duck = Growing(tmp_path), duckdb.connect()
-    hidings, found = HiddenInstances(duck), lake.grow([a("x", "C0"), a("y", "C1"), a("z", "C2")])
+    tables, found = HiddenInstances(duck), lake.grow([a("x", "C0"), a("y", "C1"), a("z", "C2")])
     for number in (0, 1, 0, 2, 1, 2, 0):
         sight = Visibility(classes=PatternSet.of(["*"], [iri(f"C{number}")]))
-        assert hidden(duck, hidings, sight, found) == [(1, "xyz"[number])]
+        assert hidden(duck, tables, sight, found) == [(1, "xyz"[number])]
     assert len(duck.execute("SHOW TABLES").fetchall()) == 2
 
 
@@ -80,9 +80,9 @@ def test_an_older_version_is_seen_as_it_was(tmp_path: Path) -> None:
     at = HistoryExecutor(DeltaLake(tmp_path), DuckDbEngine(tmp_path))
 
     def counted(version: int | None) -> bytes:
-        request = HistoryRequest("SELECT * { ?s ?p ?o }", format="csv", version=version, sight=SECRET)
-        with at.alarm(request) as alarm:
-            return b"".join(at.answer(request, alarm).chunks)
+        request = HistoryRequest("SELECT * { ?s ?p ?o }", format="csv", version=version, visibility=SECRET)
+        with at.start_deadline(request) as deadline:
+            return b"".join(at.answer(request, deadline).chunks)
 
     assert counted(None).count(b"\r\n") == 1 + 2
     assert counted(old.version).count(b"\r\n") == 1 + 1
@@ -109,7 +109,7 @@ def test_files_without_anything_in_sight_are_not_read(tmp_path: Path, sight: Vis
         found = lake.grow([triple("x", name, typed("1", "integer"))])
     engine = DuckDbEngine(tmp_path, copies=False)
     compiled = compile_query(parse_query("SELECT * { ?s ?p ?o }"), "duckdb")
-    _, scanned = engine._placed(compiled, found, sight)
+    _, scanned = engine._rewrite(compiled, found, sight)
     assert len(scanned.files) == files
 
 
@@ -129,6 +129,6 @@ def test_triple_terms_are_hidden_where_a_predicate_is(tmp_path: Path) -> None:
 
 def test_a_request_takes_its_sight_to_another_process() -> None:
     sight = Visibility(streams=PatternSet.of(["a", "b*"], ["bc"]), classes=PatternSet.of(["*"], [iri("Secret")]))
-    request = HistoryRequest("ASK {}", default_graphs=("urn:g",), sight=sight)
+    request = HistoryRequest("ASK {}", default_graphs=("urn:g",), visibility=sight)
     assert HistoryRequest.from_json(orjson.loads(orjson.dumps(request.to_json()))) == request
-    assert "sight" not in HistoryRequest("ASK {}").to_json()
+    assert "visibility" not in HistoryRequest("ASK {}").to_json()

@@ -25,22 +25,22 @@ SITES = (PREFIX + ":Sensor rdfs:subClassOf :Thing . :at rdfs:range :Place .").en
 def test_what_is_loaded_is_seen_and_what_is_removed_is_not(kind: str) -> None:
     with open_twin(kind) as stores:
         control, seen = Control(stores.registry), OntologyTables(stores.registry)
-        assert not seen.of()
+        assert not seen.get()
         control.load("sensors", SENSORS, TURTLE)
-        assert seen.of().sub_classes.above("<urn:Thermometer>") == {"<urn:Thermometer>", "<urn:Sensor>"}
+        assert seen.get().sub_classes.above("<urn:Thermometer>") == {"<urn:Thermometer>", "<urn:Sensor>"}
         control.load("sites", SITES, TURTLE)
-        assert "<urn:Thing>" in seen.of().sub_classes.above("<urn:Thermometer>")
+        assert "<urn:Thing>" in seen.get().sub_classes.above("<urn:Thermometer>")
         control.remove("sensors")
-        assert seen.of().classes == {"<urn:Sensor>", "<urn:Thing>", "<urn:Place>"}
+        assert seen.get().classes == {"<urn:Sensor>", "<urn:Thing>", "<urn:Place>"}
 
 
 def test_as_long_as_nothing_changes_nothing_is_made_anew() -> None:
     with open_twin("memory") as stores:
         Control(stores.registry).load("sensors", SENSORS, TURTLE)
         seen = OntologyTables(stores.registry)
-        before = seen.of()
+        before = seen.get()
         stores.registry.put([("subscription", "a", {})])
-        assert seen.of() is before
+        assert seen.get() is before
 
 
 def test_those_of_some_names_can_be_asked_for() -> None:
@@ -48,10 +48,10 @@ def test_those_of_some_names_can_be_asked_for() -> None:
         control, seen = Control(stores.registry), OntologyTables(stores.registry)
         control.load("sensors", SENSORS, TURTLE)
         control.load("sites", SITES, TURTLE)
-        assert seen.of(["sites"]).properties == {"<urn:at>"}
-        assert not seen.of([])
+        assert seen.get(["sites"]).properties == {"<urn:at>"}
+        assert not seen.get([])
         with pytest.raises(NotFound, match="sensors, sites"):
-            seen.of(["other"])
+            seen.get(["other"])
 
 
 def request(text: str, entailment: str | None) -> HistoryRequest:
@@ -60,8 +60,8 @@ def request(text: str, entailment: str | None) -> HistoryRequest:
 
 def asked(over: HistoryExecutor, text: str, entailment: str | None) -> list[str]:
     made = request(text, entailment)
-    with over.alarm(made) as alarm:
-        return sorted(b"".join(over.answer(made, alarm).chunks).decode().splitlines()[1:])
+    with over.start_deadline(made) as deadline:
+        return sorted(b"".join(over.answer(made, deadline).chunks).decode().splitlines()[1:])
 
 
 def test_a_query_counts_what_follows_if_it_asks_for_it(tmp_path: Path) -> None:
@@ -82,10 +82,10 @@ def test_a_query_counts_what_follows_if_it_asks_for_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("entailment", ["owl", "RDFS", ""])
 def test_another_regime_is_refused_by_name(entailment: str) -> None:
     with pytest.raises(Unsupported, match=f"entailment={entailment}"):
-        QueryCompiler().parsed(request("ASK {}", entailment))
+        QueryCompiler().parse(request("ASK {}", entailment))
 
 
 @pytest.mark.parametrize("entailment", [None, "none", "simple", "rdfs"])
 def test_without_ontologies_a_query_is_what_it_says(entailment: str | None) -> None:
     text = "SELECT * { ?s a <urn:C> }"
-    assert QueryCompiler().parsed(request(text, entailment)) == parse_query(text)
+    assert QueryCompiler().parse(request(text, entailment)) == parse_query(text)

@@ -152,9 +152,9 @@ def of(column: str, *intervals: tuple[str | None, str | None]) -> ScanPredicate:
 def test_of_many_intervals_one_is_enough() -> None:
     files = [DataFile(str(n), 1, 1, {"subject": (iri(f"s{n:02}"), iri(f"s{n + 2:02}"))}) for n in range(0, 30, 3)]
     points = [(iri(f"s{n:02}"),) * 2 for n in (4, 5, 14, 29)]
-    assert ZoneMaps(files).within(of("subject", *points)) == {1, 4, 9}
-    assert ZoneMaps(files).within(of("subject")) == set()
-    assert ZoneMaps(files).within(of("subject", (iri("s25"), None), (None, iri("s02")))) == {0, 8, 9}
+    assert ZoneMaps(files).select_files(of("subject", *points)) == {1, 4, 9}
+    assert ZoneMaps(files).select_files(of("subject")) == set()
+    assert ZoneMaps(files).select_files(of("subject", (iri("s25"), None), (None, iri("s02")))) == {0, 8, 9}
 
 
 def test_a_scan_is_narrowed_by_where_the_files_of_another_lie() -> None:
@@ -174,5 +174,5 @@ def test_a_scan_is_narrowed_by_where_the_files_of_another_lie() -> None:
 
 def test_a_file_of_which_nothing_is_known_is_read_and_one_without_values_is_not() -> None:
     files = [DataFile("a", 1, 1, {}), DataFile("b", 1, 1, {"object_number": (None, None)})]
-    assert ZoneMaps(files).within(of("object_number", ("1.0", None))) == {0}
-    assert ZoneMaps(files).within(of("object_number", ("nan", "nan"))) == {0}
+    assert ZoneMaps(files).select_files(of("object_number", ("1.0", None))) == {0}
+    assert ZoneMaps(files).select_files(of("object_number", ("nan", "nan"))) == {0}

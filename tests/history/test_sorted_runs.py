@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from triplewire.history import statistics
 from triplewire.history.statistics import Numbers, SortedRuns
 
 NUMBERS = st.lists(st.sampled_from([0, 1, 2, 3, 5, 8, 2**32, 2**63, 2**64 - 2, 2**64 - 1]), max_size=6)
@@ -19,19 +17,16 @@ def in_order(numbers: list[int]) -> Numbers:
 
 @given(st.lists(NUMBERS, max_size=8), st.integers(1, 12))
 def test_what_was_added_is_there_and_nothing_else(added: list[list[int]], longest: int) -> None:
-    made, known = SortedRuns(), set[int]()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(statistics, "LONGEST_RUN", longest)
-        for each in added:
-            made.add(in_order(each))
-            known.update(each)
-            asked = in_order([0, 1, 2, 4, 8, 2**63, 2**64 - 1])
-            assert made.having(asked).tolist() == [number in known for number in asked.tolist()]
+    made, known = SortedRuns(longest), set[int]()
+    for each in added:
+        made.add(in_order(each))
+        known.update(each)
+        asked = in_order([0, 1, 2, 4, 8, 2**63, 2**64 - 1])
+        assert made.contains(asked).tolist() == [number in known for number in asked.tolist()]
 
 
-def test_there_are_few_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statistics, "LONGEST_RUN", 4_096)
-    made = SortedRuns()
+def test_there_are_few_of_them() -> None:
+    made = SortedRuns(longest=4_096)
     for number in range(1_000):
         made.add(np.arange(number, number + 9, dtype=np.uint64))
     assert sum(map(len, made._runs)) == 9_000

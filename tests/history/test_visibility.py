@@ -105,9 +105,9 @@ def asked(at: HistoryExecutor, text: str, sight: Visibility, **said: Any) -> byt
     form = (
         None if "explain" in said else "ntriples" if any(word in text for word in ("CONSTRUCT", "DESCRIBE")) else "json"
     )
-    request = HistoryRequest(text, format=form, sight=sight, **said)
-    with at.alarm(request) as alarm:
-        return b"".join(at.answer(request, alarm).chunks)
+    request = HistoryRequest(text, format=form, visibility=sight, **said)
+    with at.start_deadline(request) as deadline:
+        return b"".join(at.answer(request, deadline).chunks)
 
 
 def store(world: World) -> ox.Store:

@@ -104,7 +104,7 @@ def check(grown: Grown, growing: Growing) -> None:
     assert misplaced(grown, snapshot) == waiting
     made = ((number, at, line) for number in range(growing.events) for at, line in enumerate(lines(number)))
     assert grown.rows(snapshot) == Counter((1 + number, at, line.split("\t")[2]) for number, at, line in made)
-    with limited(CACHED_QUADS=0, ROSTER_FILES=1):
+    with limited(CACHED_QUADS=0, BLOOM_FILTER_FILES=1):
         pruned = DuckDbEngine(growing.path)
         found = {text: asked(pruned, snapshot, text) for text in QUERIES}
         while pruned.prepare(snapshot):

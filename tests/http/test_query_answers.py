@@ -18,12 +18,12 @@ from triplewire.http.app import EdgeParts
 from triplewire.http.formats import notifications
 from triplewire.matching.plans import SOLUTIONS
 from triplewire.model import MATCHES, Event, format_position
-from triplewire.model.subscriptions import ANSWER, ContinuousQuery, Owner, QueryState, query_to_value
+from triplewire.model.subscriptions import ANSWER, ContinuousQuery, Owner, QueryState
 from triplewire.security import Principal
 from triplewire.security.principals import Authenticator
 from triplewire.storage.log.ports import LogRetention, Publication
 from triplewire.storage.outbox import OutboxLane
-from triplewire.storage.registry.subscriptions import QUERY
+from triplewire.storage.registry.subscriptions import QUERY, query_to_value
 
 PATH = "/queries/q/answers"
 ALIKE = "SELECT ?car ?place { ?car <urn:at> ?place . ?car <urn:was> ?place }"

@@ -135,7 +135,7 @@ async def restarted(at: Fleet) -> None:
     """As `triplewire restart` does it, where this process is `triplewire up`."""
     write_heartbeat(at.settings.supervisor_heartbeat, SystemClock(), "ready")
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, at.edges.restart)
-    restart = RollingRestart.begun(at.settings)
+    restart = RollingRestart.request(at.settings)
     assert restart.before == at.pids()
     assert not restart.done()
     await at.until(restart.done)
@@ -161,9 +161,9 @@ async def test_who_comes_while_there_is_no_edge_waits_for_the_next(
 
 def test_there_is_nothing_to_restart_without_a_supervisor(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="no `triplewire up`"):
-        RollingRestart.begun(Settings(data=tmp_path))
+        RollingRestart.request(Settings(data=tmp_path))
     write_heartbeat(tmp_path / "up.json", SystemClock(), "ready")
     text = (tmp_path / "up.json").read_text().replace(f'"pid": {os.getpid()}', '"pid": 4194303')
     (tmp_path / "up.json").write_text(text)
     with pytest.raises(Unavailable, match="no `triplewire up`"):
-        RollingRestart.begun(Settings(data=tmp_path))
+        RollingRestart.request(Settings(data=tmp_path))

@@ -1,4 +1,4 @@
-"""Tables: expressions over a broad set of terms, by pyoxigraph and by our SQL, many at once."""
+"""Expressions over a broad set of terms, evaluated by pyoxigraph and by our SQL, many at once."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def compiled(texts: Iterable[str], dialect: Dialect) -> str:
 
 
 def computed(connection: duckdb.DuckDBPyConnection, text: str) -> list[str | None]:
-    """What our SQL gives for each row of `t`, as pyoxigraph writes terms."""
+    """Return the results of our SQL for each row of `t`, as pyoxigraph writes terms."""
     rows = connection.execute(f"{compiled([text], 'duckdb')} ORDER BY 1").fetchall()
     return normal([row[1] for row in rows])
 
 
 def expected(rows: Sequence[Row], text: str) -> list[str | None]:
-    """What pyoxigraph gives for each row."""
+    """Return pyoxigraph's results for each row."""
     listed = " ".join(f"({number} {a or 'UNDEF'} {b or 'UNDEF'})" for number, (a, b) in enumerate(rows))
     return _answers(f"SELECT ?i ?r {{ VALUES (?i ?a ?b) {{ {listed} }} BIND({text} AS ?r) }}", len(rows))
 

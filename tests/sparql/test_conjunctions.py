@@ -1,4 +1,4 @@
-"""Which queries are triple patterns and filters and nothing else, and what they are then."""
+"""Recognition of conjunctions: queries of triple patterns and filters alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conjunctions across events: how they are taken apart, and what only windows answer."""
+"""Decomposition of unbounded queries, and the constructs that only windows support."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def relations() -> duckdb.DuckDBPyConnection:
 
 
 def verdict(holds: Callable[[str], object], expression: str) -> str:
-    """What an expression is, told by whether it and its negation hold."""
+    """Evaluate an expression by whether it and its negation hold."""
     return "true" if holds(expression) else "false" if holds(f"!({expression})") else "error"
 
 
@@ -99,7 +99,7 @@ each_case_with_b = pytest.mark.parametrize("case", [case for case in CASES if "?
 
 @each_case_with_b
 def test_of_parameters_whose_family_is_known(case: Case, relations: duckdb.DuckDBPyConnection) -> None:
-    """Those of any family are stored terms of another table; generated queries have them, too."""
+    """Parameters of any family are stored terms of another table; generated queries have them, too."""
     shape = lift(conjunctive(case.query(case.with_constant_b)), typed=True)
     assert bool(run(relations, subscribed(shape, solutions=False))) == (case.expected == "true")
 

@@ -185,7 +185,7 @@ def test_where_the_specification_decides(text: str, wanted: str, one: duckdb.Duc
 
 
 def wanted_term(wanted: str) -> str | None:
-    """What a cell of the file says."""
+    """Return the value of a cell of the file."""
     return None if wanted == "error" else TYPE.sub(rf"^^<{XSD}\1>", wanted)
 
 

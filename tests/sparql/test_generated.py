@@ -37,7 +37,7 @@ LITERALS = (
     f'"b"^^<{E}type>',
     f'"x"^^<{XSD}integer>',
 )
-"""In the lexical forms that pyoxigraph's store keeps; it rewrites others."""
+"""Literals in the lexical forms that pyoxigraph's store keeps; it rewrites others."""
 
 VARIABLES = ("?x", "?y", "?z", "_:b")
 NUMBERS = tuple(

@@ -53,7 +53,7 @@ class Case:
 
 
 def cases(name: str) -> Iterator[Case]:
-    """Of one fixture file."""
+    """Yield the cases of one fixture file."""
     for text in (FOLDER / f"{name}.txt").read_text().split("\n\n\n"):
         title, query, before, after = text.strip("\n").split("\n\n")
         yield Case(title.removeprefix("# "), query, before, before if after == "the same" else after)
@@ -63,7 +63,7 @@ CASES = [pytest.param(BY_NAME[name], each, id=f"{name}: {each.title}") for name 
 
 
 def where(text: str) -> Operator:
-    """What stands in the braces."""
+    """Return the text in the braces."""
     found = parse_query(PREFIXES + text).where
     return found.inner if isinstance(found, Select) else found
 
@@ -84,7 +84,7 @@ def test_each_rule_has_its_file() -> None:
 
 
 def unplanned(query: Query) -> CompiledQuery:
-    """The query as it was asked, by no rule."""
+    """Compile a query without any rule."""
     build = QueryBuild(compile_operator, Statistics())
     sql = to_sql(with_shared_relations(build, compile_form(query, Context(build, query.dataset))), "duckdb")
     return CompiledQuery(query.form, query.projection, sql)
@@ -107,7 +107,7 @@ def engines() -> Iterator[tuple[OnDuckDB, Unplanned]]:
 @examples(80)
 @given(data, questions)
 def test_answers_are_those_without_rules(engines: tuple[OnDuckDB, Unplanned], given: Data, question: Question) -> None:
-    """Which rows a slice takes is open, so nothing is sliced."""
+    """Remove slices, because the rows that they take are undetermined."""
     for engine in engines:
         engine.take(given)
     text = question.defined(given.graphs)

@@ -1,4 +1,4 @@
-"""Walks: paths over triples at hand lead where pyoxigraph says they do."""
+"""Evaluation of paths over triples in memory, against pyoxigraph."""
 
 from __future__ import annotations
 

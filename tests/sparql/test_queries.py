@@ -1,4 +1,4 @@
-"""Queries over history: chosen cases, against what we say and what pyoxigraph says."""
+"""Queries over history: chosen cases, with expected answers, against pyoxigraph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Structures: what was compiled for one query is what would be compiled for another of its structure."""
+"""SQL templates: filling one gives the SQL that would be compiled for the query."""
 
 from __future__ import annotations
 

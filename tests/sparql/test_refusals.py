@@ -1,4 +1,4 @@
-"""What the parser refuses, by name and place; nothing is dropped in silence."""
+"""Constructs that the parser refuses, with name and position; nothing is ignored silently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Continuous queries as text: what is read of them, and what is refused with its place."""
+"""Parsing of continuous queries, and refusals with their position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outlines: each operator and expression as people read it, and the same as JSON."""
+"""The pretty printer: each operator and expression as text, and as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries over windows: chosen cases, against what we say and what pyoxigraph says."""
+"""Queries over windows: chosen cases, with expected answers, against pyoxigraph."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ UNTRUE = Statistics(
     blank=False,
     single=True,
 )
-"""Of a lake that is nothing like the windows."""
+"""Statistics of a lake that is nothing like the windows."""
 
 
 @cache

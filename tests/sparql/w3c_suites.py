@@ -30,7 +30,7 @@ class Syntax(NamedTuple):
 
 
 def syntax_tests() -> list[Syntax]:
-    """All syntax tests of all manifests; none where there is no suite."""
+    """Return all syntax tests of all manifests; none if there is no suite."""
     return sorted({test for manifest in ROOT.glob("**/manifest.ttl") for test in _tests(manifest)})
 
 

@@ -7,26 +7,38 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
 from triplewire.cli import access, bench, erase, lake, query, resources, serve, streams, top, transfer
-from triplewire.config.settings import CACERT, RENAMED_OPTIONS, TOKEN, TOKEN_FILE
+from triplewire.config.settings import CACERT, RENAMED_COMMANDS, RENAMED_OPTIONS, TOKEN, TOKEN_FILE
 from triplewire.model.errors import BadRequest, InputError, TriplewireError
 
 app = typer.Typer(
     name="triplewire",
-    help="A semantic event broker: publish RDF over HTTP, subscribe in SPARQL, query everything ever published.",
-    epilog="Start with `triplewire up --demo`; it shows the whole path at work and says how to go on.",
+    help="A semantic event broker: publish RDF events over HTTP, subscribe with SPARQL, and query the whole history.",
+    epilog="""[bold]Start here[/bold]
+
+A broker with a simulated city, which shows publishing, subscriptions and queries at work:
+
+    triplewire up --demo
+
+A broker of your own, an event, and the event again as the answer to a query:
+
+    triplewire up
+    echo '<urn:roof> <urn:celsius> 31 .' | triplewire publish home --type text/turtle
+    triplewire query 'SELECT * { ?sensor <urn:celsius> ?value }'
+
+`triplewire COMMAND --help` explains each command, most of them with examples.""",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
-def _tell_version(asked: bool) -> None:
-    if asked:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"triplewire {version('triplewire')}")
         raise typer.Exit
 
@@ -34,63 +46,78 @@ def _tell_version(asked: bool) -> None:
 @app.callback()
 def shared(
     token_file: Annotated[
-        Optional[Path],  # noqa: UP045 - typer reads the annotation
+        Path | None,
         typer.Option(
             "--token-file",
-            help="File with the token to show to the broker; TRIPLEWIRE_TOKEN may hold the token itself.",
+            help="File with the access token. TRIPLEWIRE_TOKEN may hold the token itself.",
             exists=True,
             dir_okay=False,
         ),
     ] = None,
     cacert: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--cacert", help="File with the certificates (PEM) to go by.", exists=True, dir_okay=False),
+        Path | None,
+        typer.Option("--cacert", help="PEM file with the CA certificates to trust.", exists=True, dir_okay=False),
     ] = None,
     _version: Annotated[
-        bool, typer.Option("--version", help="Say which version this is.", is_eager=True, callback=_tell_version)
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
     ] = False,
 ) -> None:
-    # A token itself is no option: everyone on a machine sees how commands were called. The names of the files are left
-    # in the environment, where clients look, those of processes that a command starts among them.
-    given = {TOKEN_FILE: token_file, CACERT: cacert}
-    os.environ.update({name: str(path.absolute()) for name, path in given.items() if path is not None})
+    # There is no option for the token itself, because every user of a machine sees the arguments of its processes.
+    # File names go into the environment, where clients find them, also those of child processes.
+    files = {TOKEN_FILE: token_file, CACERT: cacert}
+    os.environ.update({name: str(path.absolute()) for name, path in files.items() if path is not None})
     if token_file is not None:
         os.environ.pop(TOKEN, None)
 
 
-serve.add_serve_commands(app)
-streams.add_publish_command(app)
-streams.add_consume_commands(app)
-query.add_query_command(app)
-query.add_queries_commands(app)
-transfer.add_export_command(app)
-transfer.add_import_command(app)
-lake.add_lake_commands(app)
-erase.add_to(app)
-resources.add_ontology_commands(app)
-access.add_policy_commands(app)
-resources.add_shapes_commands(app)
-resources.add_template_commands(app)
-resources.add_hooks_commands(app)
-access.add_token_commands(app)
-access.add_audit_command(app)
-top.add_to(app)
-lake.add_zones_command(app)
-serve.add_relay_command(app)
-streams.add_simulate_command(app)
-bench.add_to(app)
+_PANEL = "Run a broker"
+for _command in (serve.up, serve.edge, serve.pipeline, serve.restart, serve.status):
+    app.command(rich_help_panel=_PANEL)(_command)
+app.command(epilog=top.EXAMPLES, rich_help_panel=_PANEL)(top.top)
+app.command(help=serve.RELAY_HELP, rich_help_panel=_PANEL)(serve.relay)
+
+_PANEL = "Publish and receive events"
+app.command(epilog=streams.PUBLISH_EXAMPLES, rich_help_panel=_PANEL)(streams.publish)
+app.command(epilog=streams.CONSUME_EXAMPLES, rich_help_panel=_PANEL)(streams.consume)
+app.command(epilog=streams.SUBSCRIBE_EXAMPLES, rich_help_panel=_PANEL)(streams.subscribe)
+
+_PANEL = "Query and transfer history"
+app.command(epilog=query.EXAMPLES, rich_help_panel=_PANEL)(query.query)
+app.add_typer(query.queries, name="queries", rich_help_panel=_PANEL)
+app.command(epilog=transfer.EXPORT_EXAMPLES, rich_help_panel=_PANEL)(transfer.export)
+app.command("import", epilog=transfer.IMPORT_EXAMPLES, rich_help_panel=_PANEL)(transfer.import_command)
+
+_PANEL = "Ontologies, templates, shapes and webhooks"
+app.add_typer(resources.ontologies, name="ontology", rich_help_panel=_PANEL)
+app.add_typer(resources.templates, name="template", rich_help_panel=_PANEL)
+app.add_typer(resources.shapes_commands, name="shapes", rich_help_panel=_PANEL)
+app.add_typer(resources.webhooks, name="webhooks", rich_help_panel=_PANEL)
+
+_PANEL = "Tokens, policy, audit and erasure"
+app.add_typer(access.tokens, name="token", rich_help_panel=_PANEL)
+app.add_typer(access.policies, name="policy", rich_help_panel=_PANEL)
+app.command(rich_help_panel=_PANEL)(access.audit)
+app.add_typer(erase.erasures, name="erase", rich_help_panel=_PANEL)
+
+_PANEL = "Maintain, simulate and measure"
+app.add_typer(lake.lakes, name="lake", rich_help_panel=_PANEL)
+app.command(epilog=lake.ZONES_EXAMPLES, rich_help_panel=_PANEL)(lake.zones)
+app.command(rich_help_panel=_PANEL)(streams.simulate)
+app.command(context_settings=bench.PASS_ON, rich_help_panel=_PANEL)(bench.bench)
 
 
 def check_option_names(arguments: Sequence[str], renamed: Mapping[str, str] = RENAMED_OPTIONS) -> None:
-    """Raise BadRequest, with the new name, for an option by its old name."""
+    """Raise BadRequest, with the new name, for a command or an option by its old name."""
+    if arguments and arguments[0] in RENAMED_COMMANDS:
+        raise BadRequest(f"the command {arguments[0]} is named {RENAMED_COMMANDS[arguments[0]]} now")
     for option in (each.partition("=")[0] for each in arguments):
         if option in renamed:
             raise BadRequest(f"the option {option} is named {renamed[option]} now")
 
 
 def main() -> None:
-    """Run the command line. What the user can mend is told in one line, and under it the place in the input; anything
-    else is a fault of ours."""
+    """Run the command line. Errors that the user can mend are printed in one line, with an excerpt of the input;
+    any other exception is a bug, and ends with a traceback."""
     try:
         check_option_names(sys.argv[1:])
         app()

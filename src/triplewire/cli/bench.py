@@ -14,17 +14,13 @@ _MISSING = (
     "triplewire: benchmarks come with a clone of the repository, not with the installed package.\n"
     "Clone it, run `make setup` there, and then `.venv/bin/triplewire bench` in the clone."
 )
-_PASS_ON = {
+PASS_ON = {
     "allow_extra_args": True,
     "allow_interspersed_args": False,
     "help_option_names": [],
     "ignore_unknown_options": True,
 }
 """Every option is for the benchmarks, `--help` too."""
-
-
-def add_to(app: typer.Typer) -> None:
-    app.command(context_settings=_PASS_ON)(bench)
 
 
 def bench(context: typer.Context) -> None:

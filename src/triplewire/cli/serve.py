@@ -7,9 +7,8 @@ import signal
 import sys
 from pathlib import Path
 from threading import Event as Flag
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any
 
-import orjson
 import typer
 from rich.console import Console
 from rich.live import Live
@@ -27,6 +26,8 @@ from triplewire.cli.common import (
     TlsKey,
     Url,
     load_settings,
+    open_client,
+    print_json,
     write_json_line,
 )
 from triplewire.config.settings import hide
@@ -36,24 +37,16 @@ if TYPE_CHECKING:
     from triplewire.network.route import RouteStatus
 
 
-def add_serve_commands(app: typer.Typer) -> None:
-    app.command()(up)
-    app.command()(edge)
-    app.command()(pipeline)
-    app.command()(restart)
-    app.command()(status)
-
-
 def up(
     data: Data = None,
     host: Host = None,
     port: Port = None,
     edges: Annotated[
-        Optional[str],  # noqa: UP045 - typer reads the annotation
+        str | None,
         typer.Option(
             "--edges",
-            help="How many HTTP processes share the port: a number, `auto` for as many as the load asks for, up to one "
-            "more than there are cores, or `auto:8` for eight at most.",
+            help="How many HTTP processes share the port: a number, `auto` to follow the load, up to one more than "
+            "there are cores, or `auto:8` for at most eight.",
             show_default="1",
         ),
     ] = None,
@@ -61,10 +54,15 @@ def up(
     tls_key: TlsKey = None,
     open_: Open = False,
     log_format: LogFormat = None,
-    demo: Annotated[bool, typer.Option("--demo", help="Publish a simulated city and show what flows.")] = False,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Publish events of a simulated city, and show subscriptions at work.")
+    ] = False,
 ) -> None:
-    """Start the whole broker on this machine, and watch over it until Ctrl-C. SIGHUP replaces its edges, as
-    `triplewire restart` does."""
+    """Start a whole broker on this machine: HTTP edges and the Spark pipeline.
+
+    It restarts processes that fail, and stops them in order on Ctrl-C. SIGHUP replaces the edges one by one, as
+    `triplewire restart` does.
+    """
     from triplewire.cli.demo import run_demo
     from triplewire.config.logs import configure_logging
     from triplewire.service.supervisor import Supervisor
@@ -78,19 +76,19 @@ def up(
     signal.signal(signal.SIGHUP, lambda *_: broker.restart.set())
     broker.start()
     try:
-        with console.status(f"starting on {settings.url} (data in {settings.data}) …"):
+        with console.status(f"starting on {settings.url}, data in {settings.data} …"):
             broker.wait_ready(stop)
         if stop.is_set():
             return
         if demo:
             run_demo(broker, stop)
         else:
-            console.print(f"Triplewire is ready on [bold]{settings.url}[/bold]. Ctrl-C stops it.")
+            console.print(f"Triplewire is ready on [bold]{settings.url}[/bold]. Stop it with Ctrl-C.")
             broker.watch(stop)
     finally:
         with console.status("stopping …"):
             broker.stop()
-        console.print("stopped; everything published is in", str(settings.data))
+        console.print(f"Stopped. All events are in {settings.data}.")
 
 
 def edge(
@@ -102,7 +100,7 @@ def edge(
     open_: Open = False,
     log_format: LogFormat = None,
 ) -> None:
-    """Start the HTTP edge alone. It needs no JVM; several may share one directory."""
+    """Start one HTTP edge, without the pipeline. It needs no JVM. Several edges may share a data directory."""
     hide("pandas")
     from triplewire.service.edge import run_edge
 
@@ -114,7 +112,7 @@ def _auth_settings(certificate: str | None, key: str | None, open_: bool) -> dic
 
 
 def pipeline(data: Data = None, log_format: LogFormat = None) -> None:
-    """Start the Spark pipeline alone, over the log in the data directory."""
+    """Start the Spark pipeline, without an edge, over the log in the data directory."""
     from triplewire.service.pipeline import run_pipeline
 
     run_pipeline(load_settings(data, log_format=log_format))
@@ -122,42 +120,37 @@ def pipeline(data: Data = None, log_format: LogFormat = None) -> None:
 
 def restart(
     data: Data = None,
-    no_wait: Annotated[
-        bool, typer.Option("--no-wait", help="Return at once, and not when all of them are new.")
-    ] = False,
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Return at once, before the edges are replaced.")] = False,
 ) -> None:
-    """Replace the edges of a broker that `up` started, one after the other, for new code: nobody loses anything."""
+    """Replace the edges that `up` started, one by one, for example by new code. No event and no request is lost."""
     from triplewire.service.supervisor import RollingRestart
 
-    restart = RollingRestart.begun(load_settings(data))
+    restart = RollingRestart.request(load_settings(data))
     console = Console()
     if not no_wait:
         with console.status(f"replacing {len(restart.before)} edges …"):
             restart.wait()
-    console.print(f"{len(restart.before)} edges {'are being replaced' if no_wait else 'are new'}")
+    console.print(f"{len(restart.before)} edges {'are being' if no_wait else 'were'} replaced")
 
 
 def status(url: Url = DEFAULT_URL, json: Json = False) -> None:
-    """Tell how the broker is: heads, lag, pipeline, listeners."""
-
-    from triplewire.client import Client
-
-    with Client(url) as client:
+    """Show the health of a broker: head of the log, lag, pipeline, clients. Exits with 1 if it is down."""
+    with open_client(url) as client:
         health = client.health()
-    console = Console()
     if json:
-        console.print_json(orjson.dumps(health).decode())
+        print_json(health)
     else:
-        for name, value in _flat(health):
+        console = Console()
+        for name, value in _flatten(health):
             console.print(f"[dim]{name:>24}[/dim]  {value}")
     if health.get("status") == "down":
         raise typer.Exit(1)
 
 
-def _flat(value: Any, name: str = "") -> list[tuple[str, Any]]:  # noqa: ANN401 - a JSON value
+def _flatten(value: Any, name: str = "") -> list[tuple[str, Any]]:  # noqa: ANN401 - a JSON value
     if not isinstance(value, dict):
         return [(name, value)]
-    return [row for key, each in value.items() for row in _flat(each, f"{name}.{key}" if name else key)]
+    return [row for key, each in value.items() for row in _flatten(each, f"{name}.{key}" if name else key)]
 
 
 def _stop_flag() -> Flag:
@@ -172,7 +165,7 @@ SECONDS = 0.5
 
 _COUNTS = ("events", "loops", "far", "gaps", "refused", "breaks")
 
-HELP = r"""Mirror, join, split, filter and enrich streams of other edges, until Ctrl-C.
+RELAY_HELP = r"""Mirror, join, split, filter and enrich streams of other edges, until Ctrl-C.
 
 A small TOML file declares the routes:
 
@@ -193,10 +186,6 @@ A small TOML file declares the routes:
 
 `to = "http://…"`, at the top or in a table, names the edge that the streams go to; by default it is that of --url.
 A relay that was stopped or killed resumes where it was, and no event is published twice."""
-
-
-def add_relay_command(app: typer.Typer) -> None:
-    app.command(help=HELP)(relay)
 
 
 def relay(

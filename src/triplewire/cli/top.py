@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console, Group, RenderableType
@@ -16,19 +16,16 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from triplewire.cli.common import DEFAULT_URL, Json
-from triplewire.client import AsyncClient
+from triplewire.cli.common import DEFAULT_URL, Json, format_size
 from triplewire.config.metrics import StreamTraffic
 from triplewire.config.status import EdgeStatus, parse_status
 from triplewire.model import parse_position
 from triplewire.model.errors import TriplewireError
 
-# Overviews: what edges tell of themselves, looked at twice, as rates.
-
 
 @dataclass(frozen=True)
 class EdgeRow:
-    """One edge. `cpu` is a share of a core, the others with `_s` are in a second."""
+    """An edge. `cpu` is the share of a core; names that end in `_s` are rates per second."""
 
     name: str
     pid: int
@@ -44,7 +41,7 @@ class EdgeRow:
 
 @dataclass(frozen=True)
 class StreamRow:
-    """One stream, over all edges of a broker. `share` is bytes sent of bytes before compression."""
+    """A stream, summed over the edges of a broker. `share` is bytes sent by bytes before compression."""
 
     stream: str
     clients: int = 0
@@ -74,7 +71,7 @@ class StreamRow:
 
 @dataclass(frozen=True)
 class Overview:
-    """One broker, by the address of which it was asked. Without health it does not answer, for the reason given."""
+    """A broker. If it does not answer, `fault` says why and the rest is empty."""
 
     url: str
     health: Mapping[str, Any] = field(default_factory=dict)
@@ -93,7 +90,7 @@ class Overview:
 
 
 class RateTracker:
-    """Remembers what each edge of one broker told before, and turns what it tells now into rates."""
+    """Turns the counters of the edges of a broker into rates, by the difference to the status before."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -101,14 +98,14 @@ class RateTracker:
 
     @property
     def settled(self) -> bool:
-        """Every edge has told at least twice."""
+        """Whether every edge has reported at least twice."""
         return bool(self._pairs) and all(before.at < now.at for before, now in self._pairs.values())
 
-    def look(self, health: Mapping[str, Any], edges: Iterable[Mapping[str, Any]]) -> Overview:
-        """An edge that has told nothing new keeps the rates that it had."""
-        told = [parse_status(each) for each in edges]
-        self._pairs = {each.pid: _pair(self._pairs.get(each.pid), each) for each in told}
-        pairs = [self._pairs[each.pid] for each in told]
+    def update(self, health: Mapping[str, Any], edges: Iterable[Mapping[str, Any]]) -> Overview:
+        """Return an overview. An edge without a new report keeps its rates."""
+        statuses = [parse_status(each) for each in edges]
+        self._pairs = {each.pid: _pair(self._pairs.get(each.pid), each) for each in statuses}
+        pairs = [self._pairs[each.pid] for each in statuses]
         flows = (row for pair in pairs for row in _stream_rows(*pair))
         return Overview(self.url, health, [_edge_row(*pair) for pair in pairs], _by_stream(flows))
 
@@ -153,7 +150,7 @@ def _stream_rows(before: EdgeStatus, now: EdgeStatus) -> Iterable[StreamRow]:
 
 
 def _by_stream(rows: Iterable[StreamRow]) -> list[StreamRow]:
-    """The busiest first."""
+    """Sum rows by stream, the busiest first."""
     found: dict[str, StreamRow] = {}
     for row in rows:
         found[row.stream] = found[row.stream] + row if row.stream in found else row
@@ -178,7 +175,7 @@ def _rate(amount: float, seconds: float) -> float:
 EXAMPLES = """
 [bold]Examples[/bold]
 
-The broker on this machine, each second anew:
+The broker on this machine, refreshed every second:
 
     triplewire top
 
@@ -186,35 +183,31 @@ Two machines, one below the other:
 
     triplewire top http://north:8080 http://south:8080
 
-The share of bytes that compression leaves, in a script:
+The compression ratio of each stream, in a script:
 
     triplewire top --once --json | jq '.brokers[].streams[] | {stream, share}'
 """
 
-LOOK_SECONDS = 1.0
+POLL_SECONDS = 1.0
 _ATTEMPTS = 5
-"""Looks that `--once` takes at most until every edge has told twice."""
-
-
-def add_to(app: typer.Typer) -> None:
-    app.command(epilog=EXAMPLES)(top)
+"""Polls of `--once` at most, until every edge has reported twice."""
 
 
 def top(
     urls: Annotated[
-        Optional[list[str]],  # noqa: UP045 - typer reads the annotation
+        list[str] | None,
         typer.Argument(
-            metavar="[URLS]...", envvar="TRIPLEWIRE_URL", help="Brokers to look at.", show_default=DEFAULT_URL
+            metavar="[URLS]...", envvar="TRIPLEWIRE_URL", help="Addresses of brokers.", show_default=DEFAULT_URL
         ),
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="Look for a second or two, print, and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Measure for a second or two, print, and exit.")] = False,
     json: Json = False,
 ) -> None:
-    """Show what goes on, until Ctrl-C: edges, streams, how far behind pipeline and lake are.
+    """Show the load of edges and streams, and the lag of pipeline and lake, refreshed until Ctrl-C.
 
-    Any edge tells of all that share its directory, so one address is enough for those on one port. Of each stream:
-    clients, messages and bytes in a second, before and after compression, the share that is left, how many bytes wait
-    for the slowest client, how many were cut off, and the buffer window. With `--json`, one object a line.
+    One address is enough for all edges that share a data directory. For each stream: clients, messages and bytes per
+    second before and after compression, their ratio, bytes that wait for the slowest client, clients that were
+    disconnected, and the linger time. With `--json`, one object per line.
     """
     watch = BrokerWatcher([url.rstrip("/") for url in urls or [DEFAULT_URL]], Console(), json)
     try:
@@ -224,40 +217,38 @@ def top(
 
 
 class BrokerWatcher:
-    """Looks at brokers, and shows what it sees."""
+    """Polls brokers and prints their overviews."""
 
     def __init__(self, urls: Sequence[str], console: Console, json: bool) -> None:
-        self._looks = [RateTracker(url) for url in urls]
+        self._trackers = [RateTracker(url) for url in urls]
         self._console = console
         self._json = json
 
     async def once(self) -> None:
-        """Until there are rates, then print. Exits with 1 where no broker answers."""
+        """Poll until there are rates, and print them. Exits with 1 if no broker answers."""
         found: list[Overview] = []
         for attempt in range(_ATTEMPTS):
-            await asyncio.sleep(LOOK_SECONDS if attempt else 0.0)
-            found = await self.look()
-            if all(look.settled or each.fault for look, each in zip(self._looks, found, strict=True)):
+            await asyncio.sleep(POLL_SECONDS if attempt else 0.0)
+            found = await self.poll()
+            if all(tracker.settled or each.fault for tracker, each in zip(self._trackers, found, strict=True)):
                 break
         self._print(found)
         if all(each.fault for each in found):
             raise typer.Exit(1)
 
     async def run(self) -> None:
-        """Until cancelled."""
-
         if self._json:
             while True:
-                self._print(await self.look())
-                await asyncio.sleep(LOOK_SECONDS)
+                self._print(await self.poll())
+                await asyncio.sleep(POLL_SECONDS)
         with Live(console=self._console, screen=self._console.is_terminal, auto_refresh=False) as live:
             while True:
-                live.update(render_overviews(await self.look(), max(5, self._console.height - 12)), refresh=True)
-                await asyncio.sleep(LOOK_SECONDS)
+                live.update(render_overviews(await self.poll(), max(5, self._console.height - 12)), refresh=True)
+                await asyncio.sleep(POLL_SECONDS)
 
-    async def look(self) -> list[Overview]:
-        """All brokers as they are now; rates are since the last look."""
-        return list(await asyncio.gather(*map(_looked, self._looks)))
+    async def poll(self) -> list[Overview]:
+        """Return an overview of each broker, with rates since the last poll."""
+        return list(await asyncio.gather(*map(_poll, self._trackers)))
 
     def _print(self, found: Sequence[Overview]) -> None:
         import orjson
@@ -268,27 +259,26 @@ class BrokerWatcher:
             self._console.print(render_overviews(found))
 
 
-async def _looked(looks: RateTracker) -> Overview:
-    """A connection of its own each time: several processes may share the port, and any of them tells of all."""
+async def _poll(tracker: RateTracker) -> Overview:
+    """Ask over a new connection: several processes may share the port, and each reports on all of them."""
+    from triplewire.client import AsyncClient
+
     try:
-        async with asyncio.timeout(LOOK_SECONDS * 5), AsyncClient(looks.url) as client:
-            return looks.look(await client.health(), await client.edges())
+        async with asyncio.timeout(POLL_SECONDS * 5), AsyncClient(tracker.url) as client:
+            return tracker.update(await client.health(), await client.edges())
     except TimeoutError:
-        return Overview(looks.url, fault="no answer in time")
+        return Overview(tracker.url, fault="no answer in time")
     except TriplewireError as error:
-        return Overview(looks.url, fault=str(error))
+        return Overview(tracker.url, fault=str(error))
 
-
-# Panels: an overview of brokers as a terminal shows it.
 
 _CELLS = 6
-"""Length of a bar of a whole core, or of all seats."""
+"""Length of the bar of a whole core, or of all connections in use."""
 _COLOURS = {"ok": "green", "ready": "green", "lagging": "yellow", "starting": "yellow", "closing": "yellow"}
-_UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def render_overviews(overviews: Sequence[Overview], rows: int = 20) -> Group:
-    """All brokers, one below the other; of each that many streams."""
+    """Draw all brokers, one below the other, with at most `rows` streams each."""
     return Group(*(part for each in overviews for part in _broker(each, rows)))
 
 
@@ -314,7 +304,7 @@ def _head(overview: Overview) -> Text:
 
 
 def _lake(health: Mapping[str, Any]) -> dict[str, str]:
-    """What the lake holds, by what the housekeeper told, and how many positions it has still to store."""
+    """Return the size of the lake, as the maintenance job reported it, and how many positions are not stored yet."""
     stored = health.get("stored")
     behind = (
         {} if stored is None else {"to store": f"{max(0, parse_position(health['head']) - parse_position(stored)):,}"}
@@ -366,7 +356,7 @@ def _streams(streams: Sequence[StreamRow], rows: int) -> Table:
     if len(streams) > rows:
         table.add_row(Text(f"and {len(streams) - rows:,} more", "dim"))
     if not streams:
-        table.add_row(Text("nobody listens", "dim"))
+        table.add_row(Text("no clients", "dim"))
     return table
 
 
@@ -384,11 +374,3 @@ def _bar(share: float) -> Text:
 
 def format_number(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 or value == 0 else f"{value:.1f}"
-
-
-def format_size(value: float) -> str:
-    """Bytes for people: 1.2 MB."""
-    unit = 0
-    while value >= 1000 and unit < len(_UNITS) - 1:
-        value, unit = value / 1000, unit + 1
-    return f"{value:,.0f} {_UNITS[unit]}" if value >= 10 or unit == 0 else f"{value:.1f} {_UNITS[unit]}"

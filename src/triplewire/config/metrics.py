@@ -23,7 +23,7 @@ _LAKE = {
     "bytes": ("bytes", "Bytes of these files"),
     "quads": ("quads", "Quads in the lake"),
 }
-"""What the housekeeper tells of the lake, and what it is called."""
+"""Figures of the lake in the pipeline's heartbeat: the metric and its help."""
 
 _QUERIES = {
     "queries": ("queries", "Continuous queries that are answered"),
@@ -33,7 +33,7 @@ _QUERIES = {
     "busy": ("query_busy_share", "The share of buckets that had any"),
     "late": ("query_late_events", "Events that came too late for a window, since the pipeline began"),
 }
-"""What the pipeline tells of continuous queries, and what it is called."""
+"""Figures of continuous queries in the pipeline's heartbeat: the metric and its help."""
 
 _OF_BROKER = frozenset(
     f"triplewire_{name}"
@@ -148,14 +148,14 @@ class Metrics:
         return self.registry.get_sample_value("triplewire_events_published_total") or 0.0
 
     def exposition(self) -> bytes:
-        """What a scrape gets, in the text format of `CONTENT_TYPE`."""
+        """The response to a scrape, in the text format of `CONTENT_TYPE`."""
         return generate_latest(self.registry)
 
 
 def merge_expositions(edge: str, own: str, others: Mapping[str, str]) -> bytes:
-    """What an edge and others have to tell, by their names, as one exposition: each sample says whose it is, but those
-    of the broker, which come from the edge that is asked. Sums over edges would fall when one of them ends, which a
-    scraper takes for a new beginning."""
+    """Merge the metrics of several edges into one exposition. Each sample has the edge as a label, except those of the
+    broker, which are the same for all and come from the edge that is scraped. There are no sums over edges: they would
+    fall when an edge ends, which a scraper takes for a restart."""
     families: dict[str, list[str]] = {}
     for name, text in ((edge, own), *others.items()):
         for header, samples in _families(text):
@@ -192,9 +192,9 @@ NOTIFICATIONS = "(notifications)"
 
 @dataclass(frozen=True)
 class StreamTraffic:
-    """What flows out of one stream: to how many clients, how many messages and bytes since the edge began, before and
-    after compression, how many clients were cut off, how many bytes wait for the slowest of them, and for how many
-    seconds messages are gathered."""
+    """Traffic out of one stream: clients, messages and bytes since the edge started (before and after compression),
+    clients that were disconnected for being slow, bytes that wait for the slowest client, and seconds for which
+    messages linger."""
 
     stream: str
     clients: int = 0
@@ -221,7 +221,7 @@ def sum_by_stream(flows: Iterable[StreamTraffic]) -> list[StreamTraffic]:
 
 
 def select_busiest(flows: Sequence[StreamTraffic], count: int) -> list[StreamTraffic]:
-    """Those with the most clients, then messages; all others together are the last."""
+    """The streams with the most clients, then messages; all others are summed up in the last one."""
     ranked = sorted(flows, key=lambda each: (-each.clients, -each.messages, each.stream))
     others = [replace(each, stream=OTHERS) for each in ranked[count:]]
     return ranked[:count] + ([reduce(add, others)] if others else [])

@@ -61,8 +61,11 @@ RENAMED_SETTINGS: Mapping[str, str] = {
 }
 """Old names of settings with the new ones. An old name is refused: to ignore it would open what it had closed."""
 
-RENAMED_OPTIONS: Mapping[str, str] = {}
+RENAMED_OPTIONS: Mapping[str, str] = {"--upto": "--through"}
 """Old names of command-line options with the new ones, as they are written: `--old`."""
+
+RENAMED_COMMANDS: Mapping[str, str] = {"hooks": "webhooks"}
+"""Old names of commands with the new ones."""
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ class EdgeStatus:
     """Events that it acknowledged since it began."""
     streams: Sequence[StreamTraffic] = ()
     metrics: str = ""
-    """What a scrape of it alone would get."""
+    """The metrics of this edge alone."""
 
     @property
     def taken(self) -> int:
@@ -67,7 +67,7 @@ def write_status(folder: Path, standing: EdgeStatus) -> None:
 
 
 def read_statuses(folder: Path, clock: Clock) -> list[EdgeStatus]:
-    """Of all edges that are there, by name. Files of those that are gone are passed over."""
+    """The status of all running edges, by name. Files of edges that are gone are ignored."""
     oldest = clock.now() - int(STATUS_STALE_SECONDS * 1_000_000)
     found = (_read_status(path) for path in folder.glob("*.json"))
     return sorted((each for each in found if each and each.at >= oldest), key=status_order)
@@ -108,7 +108,8 @@ HEARTBEAT_STALE_SECONDS = 15.0
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """What a process said last. `state` is `starting`, `ready`, `failed`, `stopped`, or `unknown` where none was."""
+    """The last heartbeat of a process. `state` is `starting`, `ready`, `failed`, `stopped`, or `unknown` if there is
+    none."""
 
     state: str = "unknown"
     at: int = 0

@@ -25,7 +25,7 @@ def error_at_key(text: str, path: Sequence[KeyStep], message: str) -> BadRequest
 
 
 def toml_syntax_error(text: str, error: ValueError) -> BadRequest:
-    """What the parser of TOML has to say, with the place that it names."""
+    """A syntax error of the TOML parser, with an excerpt at the position that it names."""
     found = _AT_LINE.search(str(error))
     if found is None:
         return BadRequest(f"this is no TOML: {error}")

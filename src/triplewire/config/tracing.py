@@ -64,7 +64,7 @@ def enter_span(parent: TraceParent) -> Iterator[None]:
 
 
 def parse_parents(extensions: Iterable[str | None], most: int) -> list[TraceParent]:
-    """Those of events, by their headers as the log keeps them: each once, sampled ones alone, and not too many."""
+    """The parents in the headers of events, as the log stores them: each once, sampled ones only, at most `most`."""
     found: dict[TraceParent, None] = {}
     for text in extensions:
         if text is not None and HEADER in text and len(found) < most:
@@ -136,8 +136,8 @@ class Tracer:
     def batch(
         self, name: str, parents: Sequence[TraceParent], began: int, attributes: Attributes | None = None
     ) -> None:
-        """What was done for many at once: a span in the trace of each, linked with one of its own, which is linked with
-        them all."""
+        """A span for work on many events at once: one in the trace of each, linked with the batch's own span, which is
+        linked with all of them."""
         span = self._tracer.start_span(
             f"{name} batch",
             _context(parents[0]),

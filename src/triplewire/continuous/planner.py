@@ -1,13 +1,9 @@
-"""The network planner: turns registered continuous queries into the join network's program, and plans backfills.
-
-A backfill is the part of the history that some queries are given in a batch: because they asked for it, because the
-order of their patterns was decided anew, or because their state is rebuilt.
-"""
+"""The network planner: turns registered continuous queries into the join network's program, which workers run."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any
@@ -25,32 +21,32 @@ from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import QUERY, query_from_change
 
 REBUILD_GROUPS = 1_000
-"""Groups that may be gone before the network is made anew without them."""
+"""Groups that may have been removed before the network is rebuilt without them."""
 
 _SECOND = 1_000_000
 
 
 @dataclass(frozen=True)
 class NetworkProgram:
-    """What workers go by: a plan, what is told to groups, the scopes in the order of their numbers, and how many
-    patterns the longest chain has."""
+    """A program that workers run: the plan of the network, the projections of its groups, the scopes in the order of
+    their numbers, and the number of patterns of the longest chain."""
 
     version: int
     plan: NetworkPlan
-    speech: ProjectionTable
+    projections: ProjectionTable
     scopes: tuple[StreamScope, ...]
     depth: int
 
     def to_bytes(self) -> bytes:
-        """The program as an uncompressed `.npz` archive: a JSON header, and arrays as raw bytes. Nothing is pickled."""
-        speech = self.speech
+        """Return the program as an uncompressed `.npz` archive: a JSON header and raw arrays, none pickled."""
+        table = self.projections
         header = {
             "version": self.version,
             "depth": self.depth,
             "scopes": [[each.streams, each.origin] for each in self.scopes],
-            "kinds": [[each.slots, algebra_to_json(each.steps), each.told] for each in speech.kinds],
+            "projections": [[each.slots, algebra_to_json(each.steps), each.variables] for each in table.projections],
         }
-        arrays = {**self.plan._asdict(), "numbers": speech.numbers, "tails": speech.tails}
+        arrays = {**self.plan._asdict(), "group_numbers": table.groups, "projection_indexes": table.indexes}
         raw = {name: np.ascontiguousarray(each).view(np.uint8) for name, each in arrays.items()}
         out = BytesIO()
         np.savez(out, allow_pickle=False, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **raw)
@@ -58,19 +54,20 @@ class NetworkProgram:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> NetworkProgram:
-        """The program that `to_bytes` wrote. Raises ValueError or KeyError for other bytes."""
+        """Read the program that `to_bytes` wrote. Raises ValueError or KeyError for other bytes."""
         with np.load(BytesIO(data), allow_pickle=False) as file:
             header = json.loads(file["header"].tobytes())
             plan = NetworkPlan(**{name: file[name].view(dtype) for name, dtype in _PLAN.items()})
-            numbers, tails = file["numbers"].view(np.int64), file["tails"].view(np.int32)
-        kinds = [
-            Projection(tuple((name, slot) for name, slot in slots), algebra_from_json(steps), tuple(told))
-            for slots, steps, told in header["kinds"]
+            groups, indexes = file["group_numbers"].view(np.int64), file["projection_indexes"].view(np.int32)
+        projections = [
+            Projection(tuple((name, slot) for name, slot in slots), algebra_from_json(steps), tuple(variables))
+            for slots, steps, variables in header["projections"]
         ]
         scopes = [
             StreamScope(None if streams is None else tuple(streams), origin) for streams, origin in header["scopes"]
         ]
-        return cls(header["version"], plan, ProjectionTable(numbers, tails, kinds), tuple(scopes), header["depth"])
+        table = ProjectionTable(groups, indexes, projections)
+        return cls(header["version"], plan, table, tuple(scopes), header["depth"])
 
 
 _PLAN: Mapping[str, Any] = {
@@ -90,13 +87,13 @@ _PLAN: Mapping[str, Any] = {
     "spread": np.int8,
     "heavy": np.uint64,
 }
-"""The type of each array of a plan. A file holds their bytes alone, so that compiled code is given the very types that
-it was compiled for."""
+"""The type of each array of a plan. A file holds only their bytes, so that compiled code gets the types that it was
+compiled for."""
 
 
 @dataclass
 class _GroupEntry:
-    """A group that is there, and how many queries it has."""
+    """A group: its number in the network, and how many queries it has."""
 
     index: int
     queries: int
@@ -104,40 +101,40 @@ class _GroupEntry:
 
 @dataclass(frozen=True)
 class _ChainEnd:
-    """Of a structure in a scope: where its queries end, and what is told."""
+    """The end of the chain of a structure in a scope."""
 
     leaf: ChainLeaf
-    tail: Projection
+    projection: Projection
 
 
 @dataclass
 class NetworkPlanner:
-    """Knows the queries up to a position. Not safe for threads."""
+    """The registered queries up to a position, as a join network. Not safe for threads."""
 
     rates: ArrivalRates = field(default_factory=ArrivalRates)
     version: int = 0
     queries: dict[str, ContinuousQuery] = field(default_factory=dict)
-    """Those that hold, by id."""
+    """The active queries, by id."""
     structures: dict[str, QueryStructure] = field(default_factory=dict)
     windows: dict[str, ContinuousQuery] = field(default_factory=dict)
-    """Of the queries, those with windows."""
-    backward: dict[str, ContinuousQuery] = field(default_factory=dict)
-    """Those that look back."""
-    once: dict[int, ContinuousQuery] = field(default_factory=dict)
-    """Those whose answers are a set, by group; each has one of its own."""
-    making: dict[int, tuple[ContinuousQuery, QueryStructure]] = field(default_factory=dict)
-    """Those whose answers are made into triples, likewise."""
-    oldest: dict[str, int] = field(default_factory=dict)
-    """Of structures, where the first query was registered that has one."""
-    _members: dict[int, _GroupEntry] = field(default_factory=dict)
+    """The queries with windows, by id."""
+    backfilled: dict[str, ContinuousQuery] = field(default_factory=dict)
+    """The queries that begin before their registration, by id."""
+    distinct: dict[int, ContinuousQuery] = field(default_factory=dict)
+    """The queries with set semantics, by group; each has a group of its own."""
+    constructing: dict[int, tuple[ContinuousQuery, QueryStructure]] = field(default_factory=dict)
+    """The CONSTRUCT queries, by group; each has a group of its own."""
+    first_registered: dict[str, int] = field(default_factory=dict)
+    """The position of the first registration with a structure, by structure."""
+    _entries: dict[int, _GroupEntry] = field(default_factory=dict)
     _network: JoinNetwork = field(default_factory=JoinNetwork)
     _groups: GroupProjections = field(default_factory=GroupProjections)
-    _endings: dict[tuple[str, StreamScope], _ChainEnd] = field(default_factory=dict)
-    _gone: int = 0
+    _chain_ends: dict[tuple[str, StreamScope], _ChainEnd] = field(default_factory=dict)
+    _removed: int = 0
     _program: NetworkProgram | None = None
 
-    def learn(self, changes: Iterable[RegistryChange], upto: int) -> None:
-        """Take in what changed in the registry, in order, up to a position."""
+    def apply_changes(self, changes: Iterable[RegistryChange], position: int) -> None:
+        """Apply the changes of the registry up to a position, in order."""
         for change in changes:
             if change.kind == STRUCTURE and change.value is not None:
                 self.structures[change.key] = QueryStructure.from_value(change.value)
@@ -145,54 +142,50 @@ class NetworkPlanner:
                 self._end(change.key)
                 if change.value is not None:
                     self._begin(query_from_change(change))
-        self.version = upto
-        if self._gone > max(len(self._members), REBUILD_GROUPS):
-            self.renew()
+        self.version = position
+        if self._removed > max(len(self._entries), REBUILD_GROUPS):
+            self.rebuild()
 
-    def program(self, *, spread: bool) -> NetworkProgram:
-        """What follows from those that hold now; the same one as long as nothing changed."""
+    def build_program(self, *, spread: bool) -> NetworkProgram:
+        """Return the program for the active queries: the same object as long as nothing changed."""
         network = self._network
         if self._program is None or self._program.version != network.version:
-            plan, speech = network.plan(spread=spread, heavy=self.rates.heavy), ProjectionTable.of(self._groups)
-            depth = max((len(each.leaf.path) for each in self._endings.values()), default=0)
-            self._program = NetworkProgram(network.version, plan, speech, tuple(network.scopes()), depth)
+            plan, projections = network.plan(spread=spread, heavy=self.rates.heavy), self._groups.to_table()
+            depth = max((len(each.leaf.path) for each in self._chain_ends.values()), default=0)
+            self._program = NetworkProgram(network.version, plan, projections, tuple(network.scopes()), depth)
         return self._program
 
-    def renew(self) -> None:
-        """Leave out all that was for queries that are there no more, and go by orders and keys as they are now."""
+    def rebuild(self) -> None:
+        """Build the network anew for the active queries, by the join orders and heavy keys that hold now."""
         self._network, self._groups = JoinNetwork(self._network.version + 1), GroupProjections()
-        self._members, self._endings, self._gone = {}, {}, 0
-        for kept in (self.windows, self.backward, self.once, self.making, self.oldest):
-            kept.clear()
+        self._entries, self._chain_ends, self._removed = {}, {}, 0
+        for each in (self.windows, self.backfilled, self.distinct, self.constructing, self.first_registered):
+            each.clear()
         for query in self.queries.values():
             self._enter(query)
 
-    def weigh(self, keys: Iterable[int]) -> None:
-        """Spread what lies under these keys from now on."""
-        fresh = set(keys) - self.rates.heavy
-        if fresh:
-            self.rates.heavy |= fresh
+    def spread_keys(self, keys: Iterable[int]) -> None:
+        """Spread the rows of these join keys over all partitions from now on."""
+        added = set(keys) - self.rates.heavy
+        if added:
+            self.rates.heavy |= added
             self._network.version += 1
 
-    def some(self, queries: Iterable[ContinuousQuery]) -> NetworkPlanner:
-        """One that knows only these, and decides as this one did."""
-        found = NetworkPlanner(self.rates, self.version, {each.id: each for each in queries}, self.structures)
-        found.renew()
-        return found
+    def restrict_to(self, queries: Iterable[ContinuousQuery]) -> NetworkPlanner:
+        """Return a planner of some queries that shares the decisions of this one."""
+        planner = NetworkPlanner(self.rates, self.version, {each.id: each for each in queries}, self.structures)
+        planner.rebuild()
+        return planner
 
-    def waiting_at(self, nodes: Set[int]) -> list[ContinuousQuery]:
-        """The queries whose chains have one of these nodes, by id."""
-        found = [
-            (key, scope)
-            for (key, scope), ending in self._endings.items()
-            if not nodes.isdisjoint(each.id for each in ending.leaf.path)
-        ]
-        return [each for each in self.queries.values() if (each.structure, self._scope(each)) in found]
+    def queries_through(self, nodes: Set[int]) -> list[ContinuousQuery]:
+        """Return the queries whose chains pass one of these nodes, given by id."""
+        ends = {key for key, end in self._chain_ends.items() if not nodes.isdisjoint(each.id for each in end.leaf.path)}
+        return [each for each in self.queries.values() if (each.structure, self._scope(each)) in ends]
 
     @property
-    def unbounded(self) -> bool:
-        """Whether any query is."""
-        return bool(self._members)
+    def has_unbounded(self) -> bool:
+        """Whether any query has no windows."""
+        return bool(self._entries)
 
     def _begin(self, query: ContinuousQuery) -> None:
         if query.state is QueryState.ON:
@@ -204,102 +197,55 @@ class NetworkPlanner:
             self.windows[query.id] = query
             return
         self._note(query, query.group, query.structure)
-        member = self._members.get(query.group)
-        if member is None:
-            self._members[query.group] = _GroupEntry(self._added(query, query.group, query.structure), 1)
+        entry = self._entries.get(query.group)
+        if entry is None:
+            self._entries[query.group] = _GroupEntry(self._add_group(query, query.group, query.structure), 1)
         else:
-            member.queries += 1
+            entry.queries += 1
 
     def _note(self, query: ContinuousQuery, group: int, key: str) -> None:
         structure = self.structures[key]
         if query.begins is not None:
-            self.backward[query.id] = query
+            self.backfilled[query.id] = query
         else:
-            self.oldest[key] = min(query.since, self.oldest.get(key, query.since))
+            self.first_registered[key] = min(query.since, self.first_registered.get(key, query.since))
         if structure.distinct:
-            self.once[group] = query
+            self.distinct[group] = query
         if structure.template:
-            self.making[group] = query, structure
+            self.constructing[group] = query, structure
 
-    def _added(self, query: ContinuousQuery, group: int, structure: str) -> int:
-        ending = self._ending(structure, self._scope(query))
+    def _add_group(self, query: ContinuousQuery, group: int, structure: str) -> int:
+        end = self._chain_end(structure, self._scope(query))
         span = UNBOUNDED if query.span is None else query.span
         within = UNBOUNDED if query.within is None else round(query.within * _SECOND)
-        self._groups.add(group, ending.tail)
-        return self._network.add(ending.leaf, query.constants, JoinBounds(span, within))
+        self._groups.add(group, end.projection)
+        return self._network.add(end.leaf, query.constants, JoinBounds(span, within))
 
     def _scope(self, query: ContinuousQuery) -> StreamScope:
         origin = self.rates.origin(query.structure or "") if query.begins is None else query.since
         return StreamScope(query.streams, origin)
 
-    def _ending(self, key: str, scope: StreamScope) -> _ChainEnd:
-        found = self._endings.get((key, scope))
-        if found is None:
+    def _chain_end(self, key: str, scope: StreamScope) -> _ChainEnd:
+        end = self._chain_ends.get((key, scope))
+        if end is None:
             structure = self.structures[key]
             order = self.rates.order(key, scope.origin, structure.patterns)
-            chained = build_chain([structure.patterns[each] for each in order])
-            found = _ChainEnd(self._network.leaf(chained, scope), Projection.of(structure, chained.slots))
-            self._endings[key, scope] = found
-        return found
+            chain = build_chain([structure.patterns[each] for each in order])
+            end = _ChainEnd(self._network.leaf(chain, scope), Projection.for_structure(structure, chain.slots))
+            self._chain_ends[key, scope] = end
+        return end
 
     def _end(self, id: str) -> None:
-        gone = self.queries.pop(id, None)
-        for kept in (self.windows, self.backward):
-            kept.pop(id, None)
-        member = None if gone is None or gone.group is None else self._members.get(gone.group)
-        if gone is None or gone.group is None or member is None:
+        query = self.queries.pop(id, None)
+        self.windows.pop(id, None)
+        self.backfilled.pop(id, None)
+        entry = None if query is None or query.group is None else self._entries.get(query.group)
+        if query is None or query.group is None or entry is None:
             return
-        member.queries -= 1
-        if not member.queries:
-            del self._members[gone.group]
-            self.once.pop(gone.group, None)
-            self.making.pop(gone.group, None)
-            self._network.remove(member.index)
-            self._gone += 1
-
-
-# Pasts: what queries are given in a batch of what was published before it.
-
-
-@dataclass(frozen=True)
-class Backfill:
-    """What some queries are to be given of what was published before a batch: from a position on, to scopes of one
-    origin. Only those that asked for it are told what it answers."""
-
-    origin: int
-    begins: int
-    queries: Sequence[ContinuousQuery]
-    told: bool
-
-
-def plan_backfills(learner: NetworkPlanner, start: int, upto: int, *, anew: bool) -> Iterator[Backfill]:
-    """Of a batch that begins after a position, and ends at another. `anew`: what those have who were there before it is
-    made anew in it."""
-    if anew:
-        yield from _plan_rebuild(learner, start)
-    for query in learner.backward.values():
-        if query.begins is not None and start < query.since <= upto:
-            yield Backfill(query.since, query.begins, [query], told=True)
-    for structure, origin in learner.rates.origins.items():
-        if start < origin <= upto and structure in learner.oldest:
-            queries = learner.queries.values()
-            found = [each for each in queries if each.structure == structure and each.begins is None]
-            yield Backfill(origin, learner.oldest[structure] + 1, found, told=False)
-
-
-def _plan_rebuild(learner: NetworkPlanner, start: int) -> Iterator[Backfill]:
-    """Of all that were there before: those that look back each by itself, the others by where their order was decided,
-    from the first of them on or as far back as their answers reach."""
-    origins: dict[int, list[ContinuousQuery]] = {}
-    for query in learner.queries.values():
-        if query.structure is None or query.since > start:
-            continue
-        if query.begins is not None:
-            yield Backfill(query.since, query.begins, [query], told=False)
-        elif learner.rates.origin(query.structure) <= start:
-            origins.setdefault(learner.rates.origin(query.structure), []).append(query)
-    for origin, queries in origins.items():
-        begins = 1 + min(each.since for each in queries)
-        spans = [each.span for each in queries]
-        reach = None if None in spans else max(each or 0 for each in spans)
-        yield Backfill(origin, begins if reach is None else max(begins, start - reach), queries, told=False)
+        entry.queries -= 1
+        if not entry.queries:
+            del self._entries[query.group]
+            self.distinct.pop(query.group, None)
+            self.constructing.pop(query.group, None)
+            self._network.remove(entry.index)
+            self._removed += 1

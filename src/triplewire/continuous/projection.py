@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from itertools import pairwise
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -24,40 +25,40 @@ from triplewire.sparql.queries import ensure_recursion_limit
 
 @dataclass(frozen=True)
 class Projection:
-    """Of queries that tell the same of the same slots: the slot of each variable that is needed; what is computed and
-    checked; and what is told."""
+    """The projection of queries that report the same variables of the same slots: `slots` of the variables that are
+    needed, `steps` that compute and filter, and the reported `variables`."""
 
     slots: tuple[tuple[str, int], ...]
     steps: tuple[RowStep, ...]
-    told: tuple[str, ...]
+    variables: tuple[str, ...]
 
     @classmethod
-    def of(cls, structure: QueryStructure, slots: Mapping[str, int]) -> Projection:
-        """The names of variables do not matter where nothing is computed of them."""
+    def for_structure(cls, structure: QueryStructure, slots: Mapping[str, int]) -> Projection:
+        """Without steps, the names of variables are replaced by their slots, so that more queries share it."""
         if not structure.steps:
-            places = [slots[name] for name in structure.projection]
-            return cls(tuple((str(each), each) for each in places), (), tuple(map(str, places)))
+            numbers = [slots[name] for name in structure.projection]
+            return cls(tuple((str(each), each) for each in numbers), (), tuple(map(str, numbers)))
         used = frozenset(structure.projection).union(*map(used_variables, structure.steps))
         return cls(tuple((n, at) for n, at in slots.items() if n in used), structure.steps, structure.projection)
 
-    def terms(self, answers: pa.Table) -> tuple[pa.Table, list[pa.Array]]:
-        """Of answers, those that pass; and of these the terms of each variable that is told."""
+    def project(self, answers: pa.Table) -> tuple[pa.Table, list[pa.Array]]:
+        """Return the answers that pass the filters, and a column of terms for each variable."""
         split = pc.split_pattern(answers["text"].combine_chunks().cast(pa.large_string()), "\t")
         columns = {name: pc.list_element(split, slot).cast(pa.string()) for name, slot in self.slots}
         if not self.steps:
-            return answers, [columns[name] for name in self.told]
+            return answers, [columns[name] for name in self.variables]
         rows = pa.table({"row": np.arange(answers.num_rows), **{f"v{n}": c for n, c in enumerate(columns.values())}})
-        found = _run_sql(_projection_sql(self), rows).sort_by("row")
-        return answers.take(found["row"]), [found[f"v{n}"].combine_chunks() for n in range(len(self.told))]
+        solutions = _run_sql(_projection_sql(self), rows).sort_by("row")
+        return answers.take(solutions["row"]), [solutions[f"v{n}"].combine_chunks() for n in range(len(self.variables))]
 
 
 @lru_cache(maxsize=1_000)
-def _projection_sql(tail: Projection) -> str:
-    return compile_rows([name for name, _ in tail.slots], tail.steps, tail.told)
+def _projection_sql(projection: Projection) -> str:
+    return compile_rows([name for name, _ in projection.slots], projection.steps, projection.variables)
 
 
 def _run_sql(sql: str, rows: pa.Table) -> pa.Table:
-    duck = _open_engine()
+    duck = _process_engine()
     duck.register("rows", rows)
     try:
         return pa.table(duck.sql(sql))
@@ -66,54 +67,46 @@ def _run_sql(sql: str, rows: pa.Table) -> pa.Table:
 
 
 @cache
-def _open_engine() -> duckdb.DuckDBPyConnection:
-    """Of this process."""
+def _process_engine() -> duckdb.DuckDBPyConnection:
     ensure_recursion_limit()
-    found = duckdb.connect(config={"threads": 1})
-    register_functions(found)
-    return found
+    return open_engine()
 
 
-@dataclass
-class GroupProjections:
-    """What is told to each group, by the number that it has in a plan: its own number, and its tail."""
-
-    numbers: list[int] = field(default_factory=list)
-    tails: list[int] = field(default_factory=list)
-    known: dict[Projection, int] = field(default_factory=dict)
-
-    def add(self, number: int, tail: Projection) -> None:
-        self.numbers.append(number)
-        self.tails.append(self.known.setdefault(tail, len(self.known)))
+def open_engine(memory: str | None = None) -> duckdb.DuckDBPyConnection:
+    """Open an engine in memory, for one thread, with the functions of SPARQL. With a `memory` limit it opens no files
+    and spills nothing."""
+    config: dict[str, Any] = {"threads": 1}
+    if memory is not None:
+        config |= {"memory_limit": memory, "temp_directory": "", "autoload_known_extensions": False}
+    duck = duckdb.connect(config=config)
+    register_functions(duck)
+    return duck
 
 
 @dataclass(frozen=True)
 class ProjectionTable:
-    """The same, as it travels."""
+    """The projection of each group, by the number that the group has in a plan: `groups` has its own number, `indexes`
+    the index of its projection."""
 
-    numbers: np.ndarray
-    tails: np.ndarray
-    kinds: Sequence[Projection]
+    groups: np.ndarray
+    indexes: np.ndarray
+    projections: Sequence[Projection]
 
-    @classmethod
-    def of(cls, groups: GroupProjections) -> ProjectionTable:
-        return cls(np.array(groups.numbers, np.int64), np.array(groups.tails, np.int32), list(groups.known))
-
-    def matches(self, answers: pa.Table) -> pa.Table:
-        """Answers as `MATCHES`: one row for each, with the oldest position as its value."""
+    def to_matches(self, answers: pa.Table) -> pa.Table:
+        """Return answers as `MATCHES`: one row for each, with the oldest position as its value."""
         if not answers.num_rows:
             return MATCHES.empty_table()
-        groups = answers["group"].to_numpy()
-        order = np.argsort(self.tails[groups], kind="stable")
+        indexes = self.indexes[answers["group"].to_numpy()]
+        order = np.argsort(indexes, kind="stable")
         parts = [MATCHES.empty_table()]
-        ordered, tails = answers.take(pa.array(order)), self.tails[groups][order]
-        for tail in np.unique(tails):
-            first, last = np.searchsorted(tails, [tail, tail + 1])
-            parts.append(self._told(self.kinds[tail], ordered.slice(first, last - first)))
+        ordered, indexes = answers.take(pa.array(order)), indexes[order]
+        for each in np.unique(indexes):
+            first, last = np.searchsorted(indexes, [each, each + 1])
+            parts.append(self._project(self.projections[each], ordered.slice(first, last - first)))
         return pa.concat_tables(parts)
 
-    def _told(self, tail: Projection, answers: pa.Table) -> pa.Table:
-        answers, terms = tail.terms(answers)
+    def _project(self, projection: Projection, answers: pa.Table) -> pa.Table:
+        answers, terms = projection.project(answers)
         count = answers.num_rows
         columns = [pa.array(["0"] * count, pa.string()), *terms]
         width = len(columns)
@@ -123,7 +116,7 @@ class ProjectionTable:
             [
                 answers["newest"],
                 pa.nulls(count, pa.int64()),
-                pa.array(self.numbers[answers["group"].to_numpy()]),
+                pa.array(self.groups[answers["group"].to_numpy()]),
                 answers["oldest"].cast(pa.float64()),
                 pa.nulls(count, pa.list_(pa.int32())),
                 pa.ListArray.from_arrays(offsets, flat),
@@ -133,20 +126,33 @@ class ProjectionTable:
         )
 
 
-# Constructions: answers of an unbounded CONSTRUCT, as events that are published.
+@dataclass
+class GroupProjections:
+    """The projections of groups, in the order in which groups are added to a network."""
+
+    _groups: list[int] = field(default_factory=list)
+    _indexes: list[int] = field(default_factory=list)
+    _known: dict[Projection, int] = field(default_factory=dict)
+
+    def add(self, group: int, projection: Projection) -> None:
+        self._groups.append(group)
+        self._indexes.append(self._known.setdefault(projection, len(self._known)))
+
+    def to_table(self) -> ProjectionTable:
+        return ProjectionTable(np.array(self._groups, np.int64), np.array(self._indexes, np.int32), list(self._known))
 
 
 def construct_events(
     matches: pa.Table, queries: Mapping[int, tuple[ContinuousQuery, QueryStructure]]
 ) -> Iterator[tuple[str, Event]]:
-    """One event for each query and position: what all solutions make that the event there has completed. Matches are
-    in order of position; `queries` are by group."""
+    """Yield the events that CONSTRUCT queries publish, each with its stream: one for each query and position, with the
+    triples of all solutions that were completed there. Matches are in order of position; `queries` are by group."""
     for group, (query, structure) in queries.items():
         rows = matches.filter(pa.array(matches["group"].to_numpy() == group))
         rows = rows.filter(pa.array(rows["value"].to_numpy() > query.after))
         positions = rows["position"].to_numpy()
-        marks = np.flatnonzero(np.diff(positions, prepend=-1))
-        for first, last in pairwise([*marks, len(positions)]):
+        starts = np.flatnonzero(np.diff(positions, prepend=-1))
+        for first, last in pairwise([*starts, len(positions)]):
             yield from _construct_event(
                 query, structure, int(positions[first]), rows["terms"].slice(first, last - first)
             )

@@ -16,93 +16,90 @@ from numpy.typing import NDArray
 
 from triplewire.storage.lake.data_files import parquet_relation
 
-ROSTER_BYTES: Final = 32 * 1024 * 1024
-"""What a process of queries remembers of the names in files that were asked for by name, of those that were asked for
-last: one or two bytes for each name in a file."""
+BLOOM_FILTER_BYTES: Final = 32 * 1024 * 1024
+"""Bloom filters that a query process keeps, those of the files used last: one or two bytes for each term of a file."""
 
-ROSTER_FILES: Final = 8
-"""Files that a name may lie in up to which nothing is remembered of them: they are opened in two milliseconds."""
+BLOOM_FILTER_FILES: Final = 8
+"""Candidate files up to which no filter is used: so few are opened in two milliseconds."""
 
-ROSTER_NAMES: Final = 16
-"""Names in one condition up to which files are passed over by what is remembered of them. Of more, one is in nearly
-every file."""
+BLOOM_FILTER_TERMS: Final = 16
+"""Terms in one condition up to which filters are used. Of more terms, one is in nearly every file."""
 
-ROSTERS_WANTED: Final = 4_096
-"""Files that wait until a process of queries has nothing to do, and looks at the names in them: at worst 1 MB of
-paths."""
+BLOOM_FILTERS_QUEUED: Final = 4_096
+"""Files whose filters are built when a query process is idle: at worst 1 MB of paths."""
 
 
 COLUMNS = frozenset({"graph", "subject"})
-"""Those in which names are looked up one by one."""
+"""Columns in which single terms are looked up."""
 
 _BITS = 8
-"""For each name, at least: one that is not there is taken to be there in one of 40 cases at most."""
+"""Bits for each term, at least: false positives are below 1 in 40."""
 
 _SHIFTS = (0, 16, 32, 48)
-"""Where in a hash the places of its bits are taken from."""
+"""Shifts of a hash that give its four bit positions."""
 
 FileColumn = tuple[str, str]
 """A file's path and a column."""
 
 
 class BloomFilters:
-    """Of the files that were asked for most recently. Belongs to one connection."""
+    """Bloom filters of the files used most recently, built over one connection."""
 
     def __init__(self, duck: duckdb.DuckDBPyConnection) -> None:
         self._duck = duck
-        self._known: OrderedDict[FileColumn, bytes] = OrderedDict()
-        self._wanted: OrderedDict[FileColumn, None] = OrderedDict()
+        self._filters: OrderedDict[FileColumn, bytes] = OrderedDict()
+        self._queue: OrderedDict[FileColumn, None] = OrderedDict()
         self._size = 0
 
-    def left(self, paths: Sequence[str], column: str, names: Sequence[str], numbers: Set[int]) -> Set[int]:
-        """Those of the files that may have one of the names. What is not known of them is looked at later."""
-        if column not in COLUMNS or len(names) > ROSTER_NAMES or len(numbers) <= ROSTER_FILES:
+    def select_files(self, paths: Sequence[str], column: str, names: Sequence[str], numbers: Set[int]) -> Set[int]:
+        """Return the files that may contain one of the names. Filters that are missing are queued."""
+        if column not in COLUMNS or len(names) > BLOOM_FILTER_TERMS or len(numbers) <= BLOOM_FILTER_FILES:
             return numbers
         hashes = _hash_names(names).tolist()
         return {each for each in numbers if self._may_have((paths[each], column), hashes)}
 
-    def take(self) -> bool:
-        """Look at one file that was asked for; whether there was one."""
-        if not self._wanted:
+    def build_next(self) -> bool:
+        """Build one queued filter; return whether there was one."""
+        if not self._queue:
             return False
-        key, _ = self._wanted.popitem(last=False)
+        key, _ = self._queue.popitem(last=False)
         path, column = key
         try:
             found = self._duck.sql(f"SELECT DISTINCT {column} AS name FROM {parquet_relation([path])}").to_arrow_table()
         except duckdb.IOException:
-            # It was in a version that is no more.
+            # The file belonged to a version that was removed.
             return True
-        self._keep(key, build_filter(_hash_names(found["name"].to_pylist())))
+        self._store(key, build_filter(_hash_names(found["name"].to_pylist())))
         return True
 
     def _may_have(self, key: FileColumn, hashes: Iterable[int]) -> bool:
-        found = self._known.get(key)
-        if found is None:
-            self._want(key)
+        bits = self._filters.get(key)
+        if bits is None:
+            self._enqueue(key)
             return True
-        self._known.move_to_end(key)
-        return any(may_contain(found, each) for each in hashes)
+        self._filters.move_to_end(key)
+        return any(may_contain(bits, each) for each in hashes)
 
-    def _want(self, key: FileColumn) -> None:
-        self._wanted[key] = None
-        if len(self._wanted) > ROSTERS_WANTED:
-            self._wanted.popitem(last=False)
+    def _enqueue(self, key: FileColumn) -> None:
+        self._queue[key] = None
+        if len(self._queue) > BLOOM_FILTERS_QUEUED:
+            self._queue.popitem(last=False)
 
-    def _keep(self, key: FileColumn, made: bytes) -> None:
-        self._known[key] = made
-        self._size += len(made)
-        while self._size > ROSTER_BYTES:
-            _, oldest = self._known.popitem(last=False)
+    def _store(self, key: FileColumn, bits: bytes) -> None:
+        self._filters[key] = bits
+        self._size += len(bits)
+        while self._size > BLOOM_FILTER_BYTES:
+            _, oldest = self._filters.popitem(last=False)
             self._size -= len(oldest)
 
 
 def _hash_names(names: Sequence[str]) -> NDArray[np.uint64]:
-    """Python's own, which are others in every process: to ask the engine for that of one name takes a millisecond."""
+    """Hash with Python's own function, seeded for each process: to hash one name in the engine takes a millisecond."""
     return np.fromiter(map(hash, names), np.int64, len(names)).view(np.uint64)
 
 
 def build_filter(hashes: NDArray[np.uint64]) -> bytes:
-    """Four bits for each hash, in a power of two of them."""
+    """Return a filter of a power of two bits, with four bits set for each hash."""
     size = 1 << max(8, (_BITS * len(hashes) - 1).bit_length())
     bits = np.zeros(size, np.bool_)
     for shift in _SHIFTS:
@@ -110,11 +107,11 @@ def build_filter(hashes: NDArray[np.uint64]) -> bytes:
     return np.packbits(bits, bitorder="little").tobytes()
 
 
-def may_contain(made: bytes, name: int) -> bool:
-    """May the hash be one of those that a roster was made of?"""
-    last = 8 * len(made) - 1
+def may_contain(bits: bytes, name_hash: int) -> bool:
+    """Return False if the hash is not in the filter."""
+    last = 8 * len(bits) - 1
     for shift in _SHIFTS:
-        place = name >> shift & last
-        if not made[place >> 3] >> (place & 7) & 1:
+        bit = name_hash >> shift & last
+        if not bits[bit >> 3] >> (bit & 7) & 1:
             return False
     return True

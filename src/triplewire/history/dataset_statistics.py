@@ -23,19 +23,15 @@ from triplewire.config.files import replace_file
 from triplewire.sparql.statistics import TripleCounts
 
 RECORDED_QUADS: Final = 100_000
-"""New quads of the lake from which on a process of queries writes down what it has counted, for the next one: fewer are
-counted again in a second."""
+"""New quads from which on a query process saves its statistics for the next one: fewer are counted again in a
+second."""
 
 SAMPLE_TERMS: Final = 100
-"""Predicates, and classes, that are told of a stream or of all: the most frequent."""
+"""The most frequent predicates, and classes, in the description of a stream or of the lake."""
 
-
-# Of each hash a few bits choose a register, and the register keeps the longest run of zeros that the rest began with:
-# the more different values there were, the longer (HyperLogLog). Registers of two sets of rows are joined by the
-# maximum, so that no row is looked at twice.
 
 REGISTERS = 256
-"""They estimate within 7 percent, which is enough to choose an order of joins."""
+"""Registers of a sketch. They estimate within 7 percent, enough to choose a join order."""
 
 _KINDS = ("hash(subject, object)", "hash(subject)", "hash(object)")
 _REST = 64 - int(math.log2(REGISTERS))
@@ -56,7 +52,7 @@ SELECT predicate, kind, count(*), sum(pow(2, -run)) FROM (
 
 
 class HyperLogLog:
-    """Belongs to one connection."""
+    """HyperLogLog sketches by predicate, in a table of one connection."""
 
     def __init__(self, duck: duckdb.DuckDBPyConnection) -> None:
         self._duck = duck
@@ -65,21 +61,21 @@ class HyperLogLog:
         columns = "predicate VARCHAR, kind INTEGER, register UBIGINT, run DOUBLE"
         self._duck.execute(f"CREATE OR REPLACE TEMP TABLE sketches ({columns})")
 
-    def take(self, rows: str) -> None:
-        """Take in the rows of a relation."""
+    def add(self, rows: str) -> None:
+        """Add the rows of a relation."""
         self._duck.execute(_TAKE.format(rows=rows))
 
-    def estimates(self, rows: Mapping[str, int]) -> dict[str | None, TripleCounts]:
-        """By predicate, of which the number of rows is known; and, by None, of all together."""
+    def estimate(self, rows: Mapping[str, int]) -> dict[str | None, TripleCounts]:
+        """Return counts by predicate, given their rows, and by None those of all together."""
         self._duck.execute(_JOIN)
-        found: dict[str | None, dict[int, int]] = {}
+        cardinalities: dict[str | None, dict[int, int]] = {}
         for predicate, kind, used, total in self._duck.execute(_SUMS).fetchall():
-            found.setdefault(predicate, {})[kind] = estimate_cardinality(used, total)
+            cardinalities.setdefault(predicate, {})[kind] = estimate_cardinality(used, total)
         whole = sum(rows.values())
-        return {name: _counts(rows[name] if name is not None else whole, each) for name, each in found.items()}
+        return {name: _counts(rows[name] if name is not None else whole, each) for name, each in cardinalities.items()}
 
     def dump(self) -> dict[str, list[str]]:
-        """The registers of each kind, by predicate, for `load`."""
+        """Return the registers of each kind, by predicate, for `load`."""
         self._duck.execute(_JOIN)
         found: dict[str, list[bytearray]] = {}
         for predicate, kind, register, run in self._duck.execute("FROM sketches").fetchall():
@@ -87,7 +83,7 @@ class HyperLogLog:
         return {predicate: [each.hex() for each in kinds] for predicate, kinds in found.items()}
 
     def load(self, dumped: Mapping[str, list[str]]) -> None:
-        """Take in what `dump` gave."""
+        """Add registers that `dump` returned."""
         rows = [
             (predicate, kind, register, float(run))
             for predicate, kinds in dumped.items()
@@ -105,7 +101,7 @@ class HyperLogLog:
 
 
 def estimate_cardinality(used: int, total: float) -> int:
-    """How many different values left so many registers used, with this sum of the inverse of their powers."""
+    """Return the number of distinct values from the used registers and the sum of their inverse powers."""
     unused = REGISTERS - used
     rough = 0.7213 / (1 + 1.079 / REGISTERS) * REGISTERS**2 / (total + unused)
     few = rough <= 2.5 * REGISTERS and unused > 0
@@ -116,32 +112,30 @@ def _counts(rows: int, found: Mapping[int, int]) -> TripleCounts:
     return TripleCounts(rows, min(rows, found[0]), min(rows, found[1]), min(rows, found[2]))
 
 
-# Records: what was counted of a lake, beside it, so that the next process does not count it again.
-
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class StatisticsRecord:
-    """All up to a position of a table that had lost rows so many times."""
+    """Statistics of the lake up to a position, valid for one number of removals."""
 
     upto: int
     removals: int
     rows: int
     facts: list[list[Any]]
     sketches: dict[str, list[str]]
-    """By predicate, the registers of each kind in hexadecimal."""
+    """The registers of each kind in hexadecimal, by predicate."""
 
 
 class StatisticsFile:
-    """One record in a file, which any process may replace by a newer one."""
+    """A file with one record, which any query process may replace."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._saved = 0
 
     def read(self) -> StatisticsRecord | None:
-        """None if there is none, or none that can be read."""
+        """Return the record, None if there is none that can be read."""
         try:
             found: Mapping[str, Any] = orjson.loads(self._path.read_bytes())
             record = StatisticsRecord(**found)
@@ -151,17 +145,17 @@ class StatisticsFile:
         return record
 
     def forget(self) -> None:
-        """Away with what there is: it speaks of rows that are gone."""
+        """Delete the record: it counts rows that were removed."""
         self._saved = 0
         with suppress(OSError):
             self._path.unlink(missing_ok=True)
 
-    def wants(self, rows: int) -> bool:
-        """Is it worth writing one of so many rows? Not of few, and not again for few more."""
+    def is_worthwhile(self, rows: int) -> bool:
+        """Whether to write a record of so many rows: not for few, and not again for few more."""
         return abs(rows - self._saved) >= max(RECORDED_QUADS, self._saved // 5)
 
     def write(self, record: StatisticsRecord) -> None:
-        """Replaces what there is. Where it cannot be written, the next process counts by itself."""
+        """Replace the record. If that fails, the next process counts by itself."""
         self._saved = record.rows
         try:
             replace_file(self._path, orjson.dumps(record), durable=False)
@@ -169,25 +163,23 @@ class StatisticsFile:
             logger.warning("statistics of the lake were not saved: %s", error)
 
 
-# Censuses: what was counted of the whole lake, for those who look from outside.
-
 _SUBJECTS = 1
-"""The place of the sketch of subjects among those of a predicate."""
+"""The index of the sketch of subjects among those of a predicate."""
 
 
 @dataclass(frozen=True)
 class DatasetStatistics:
-    """Triples are counted, predicates as of when they were last written down; subjects are estimated."""
+    """A summary of the lake: triples are exact, predicates as of the last record, subjects estimated."""
 
     triples: int
     properties: int = 0
     subjects: int = 0
     predicates: tuple[tuple[str, int], ...] = ()
-    """The most frequent, each with its triples."""
+    """The most frequent predicates, each with its triples."""
 
 
 def dataset_statistics(triples: int, record: StatisticsRecord | None) -> DatasetStatistics:
-    """Of a lake with so many triples, and of what was written down of it, if anything was."""
+    """Summarize a lake from its number of triples and its last record."""
     if record is None:
         return DatasetStatistics(triples)
     rows = Counter[str]()
@@ -198,7 +190,7 @@ def dataset_statistics(triples: int, record: StatisticsRecord | None) -> Dataset
 
 
 def _estimate_subjects(record: StatisticsRecord) -> int:
-    """Of all predicates together: the sketch of a union has the greatest of each register."""
+    """Estimate the subjects of all predicates: the sketch of a union has the maximum of each register."""
     union = bytearray(REGISTERS)
     for kinds in record.sketches.values():
         union = bytearray(map(max, union, bytes.fromhex(kinds[_SUBJECTS])))

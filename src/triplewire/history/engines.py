@@ -20,13 +20,13 @@ from triplewire.security import Visibility
 from triplewire.sparql import CompiledQuery, Statistics
 from triplewire.storage.lake.ports import Snapshot
 
-# Profiles: what an engine did to answer a query.
-
 
 @dataclass(frozen=True)
 class QueryProfile:
-    """How many rows came out, how long it took, which of the lake's files were read, whether a copy in memory was read
-    instead, and the engine's own account of its plan."""
+    """Rows and seconds of a run, the files that it read, and the engine's own plan.
+
+    `copied` says that the copy in memory was read instead of the files.
+    """
 
     rows: int
     seconds: float
@@ -36,13 +36,13 @@ class QueryProfile:
 
 
 def parse_profile(document: Mapping[str, Any]) -> tuple[int, float]:
-    """Rows and seconds, from what DuckDB's `EXPLAIN (ANALYZE, FORMAT JSON)` says."""
+    """Return rows and seconds from DuckDB's `EXPLAIN (ANALYZE, FORMAT JSON)`."""
     operators = document["operator"]
     return _operator_rows(operators[0]), sum(each["timing"] for each in _operators(operators))
 
 
 def _operator_rows(operator: Mapping[str, Any]) -> int:
-    """How many rows came out of an operator. Some are only a place for others, and have none of their own."""
+    """Return the rows of an operator. Some operators only wrap others and count none of their own."""
     children = operator.get("children", [])
     if operator["type"] == "UNION":
         return sum(map(_operator_rows, children))
@@ -58,34 +58,34 @@ def _operators(operators: list[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]
 
 
 class WrongEngine(Exception):
-    """Not for this engine: the other one is to be asked."""
+    """The query is for the other engine."""
 
 
 class QueryEngine(Protocol):
-    """Runs one query at a time. With a sight it reads what is in that and nothing else."""
+    """The port of a query engine. It runs one query at a time and reads nothing outside the visibility."""
 
     def statistics(self, snapshot: Snapshot) -> Statistics | None:
-        """What is known of the data, to plan by."""
+        """Return statistics of the data for the optimizer."""
 
     def prepare(self, snapshot: Snapshot) -> bool:
-        """Do one step of what makes later queries faster; whether there was one to do."""
+        """Do one step of indexing for later queries; return whether there was one."""
 
     def scanned(self, compiled: CompiledQuery, snapshot: Snapshot) -> ScannedFiles:
-        """The files that hold what a query needs, whether or not there is a copy of them."""
+        """Return the files that a query has to read, whether or not there is a copy of them."""
 
     def batches(
-        self, compiled: CompiledQuery, snapshot: Snapshot, bounds: QueryLimits, sight: Visibility | None = None
+        self, compiled: CompiledQuery, snapshot: Snapshot, bounds: QueryLimits, visibility: Visibility | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of the answer, as they are found. Raises QueryLimit, also when it was interrupted."""
+        """Yield the rows of the answer as they are found. Raises QueryLimit, also when it was interrupted."""
 
     def profile(self, compiled: CompiledQuery, snapshot: Snapshot, bounds: QueryLimits) -> QueryProfile:
-        """Run the query, throw its rows away, and tell what was done."""
+        """Run the query, discard its rows, and return its profile."""
 
     def interrupt(self) -> None:
-        """End the query that runs, if there is one. May be called from any thread, any number of times."""
+        """Cancel the running query, if there is one. May be called from any thread, any number of times."""
 
     def close(self) -> None:
-        """Give back what it holds."""
+        """Release all resources."""
 
 
 def time_limit_error(seconds: float) -> QueryLimit:
@@ -96,45 +96,43 @@ def memory_limit_error(memory: str) -> QueryLimit:
     return QueryLimit(f"the query needs more than {memory} of memory; ask for less at a time")
 
 
-# Alarms: they end a query when its time is over, or when nobody waits for it any more.
-
-_AGAIN_SECONDS = 0.05
-"""Between two interrupts: one that comes just before the engine begins is lost."""
+_INTERRUPT_SECONDS = 0.05
+"""Pause between two interrupts: one that comes just before the engine begins is lost."""
 
 
 class Deadline:
-    """Interrupts an engine when the time is over, or when told to, until it has obeyed."""
+    """Interrupts an engine when its time is over, or on demand, until it has stopped."""
 
     def __init__(self, engine: QueryEngine, seconds: float) -> None:
         self._engine = engine
         self._seconds = seconds
-        self._rung = Flag()
+        self._wake = Flag()
         self._done = Flag()
-        self._over = False
-        self._thread = Thread(target=self._watch, name="alarm", daemon=True)
+        self._expired = False
+        self._thread = Thread(target=self._watch, name="deadline", daemon=True)
         self._thread.start()
 
-    def ring(self) -> None:
+    def interrupt(self) -> None:
         """Interrupt now. May be called from any thread."""
-        self._rung.set()
+        self._wake.set()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """The query is over; from now on no interrupt will come any more."""
+        """End the watch: no interrupt comes after this."""
         self._done.set()
-        self._rung.set()
+        self._wake.set()
         self._thread.join()
 
     def check(self) -> None:
-        """Raises QueryLimit if it has rung: for work that the engine knows nothing of."""
-        if self._over:
+        """Raises QueryLimit if the time is over, for work outside the engine."""
+        if self._expired:
             raise time_limit_error(self._seconds)
 
     def _watch(self) -> None:
-        self._rung.wait(self._seconds)
-        self._over = not self._done.is_set()
+        self._wake.wait(self._seconds)
+        self._expired = not self._done.is_set()
         while not self._done.is_set():
             self._engine.interrupt()
-            self._done.wait(_AGAIN_SECONDS)
+            self._done.wait(_INTERRUPT_SECONDS)

@@ -35,35 +35,33 @@ from triplewire.storage.registry.ontologies import (
 )
 from triplewire.storage.registry.ports import Registry
 
-# Ontologies: those that are loaded, as queries use them.
-
 
 class OntologyTables:
-    """What the registry holds, made into tables once for each of its versions. Not for several threads at once."""
+    """The ontologies of the registry as lookup tables, built once for each version. Not thread-safe."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._version = 0
         self._loaded: dict[str, LoadedOntology] = {}
-        self._made: dict[tuple[str, ...], Ontology] = {}
+        self._tables: dict[tuple[str, ...], Ontology] = {}
 
-    def of(self, names: Sequence[str] | None = None) -> Ontology:
-        """The ontologies of these names as one; of None, all that are loaded, of which there may be none.
+    def get(self, names: Sequence[str] | None = None) -> Ontology:
+        """Return the union of the named ontologies, of all for None.
 
-        Raises NotFound for a name that has none, InputError if they are too large together.
+        Raises NotFound for an unknown name, InputError if they are too large together.
         """
         self._refresh()
         chosen = tuple(sorted(self._loaded if names is None else set(names)))
-        if chosen not in self._made:
-            self._made[chosen] = build_ontology(triple for name in chosen for triple in self._triples(name))
-        return self._made[chosen]
+        if chosen not in self._tables:
+            self._tables[chosen] = build_ontology(triple for name in chosen for triple in self._triples(name))
+        return self._tables[chosen]
 
     def _refresh(self) -> None:
         newest = self._registry.get(ONTOLOGIES_VERSION, NEWEST_ONTOLOGIES)
         version = newest.position if newest else 0
         if version != self._version:
             self._loaded = {change.key: ontology_from_change(change) for change in self._registry.list(ONTOLOGY)}
-            self._made = {}
+            self._tables = {}
             self._version = version
 
     def _triples(self, name: str) -> Iterator[Triple]:
@@ -74,37 +72,37 @@ class OntologyTables:
             yield subject, predicate, object_
 
 
-# Compilers: from a request to what an engine runs.
-
 RDFS = "rdfs"
 _ENTAILMENTS = (None, "none", "simple", RDFS)
 
 
 @dataclass(frozen=True)
 class QueryCompiler:
-    """Makes SQL in the dialect of one engine. `services` are the endpoints that SERVICE may ask, `ontologies` what
-    entailment goes by."""
+    """Compiles requests to SQL in the dialect of one engine. `services` are the endpoints that SERVICE may call,
+    `ontologies` those for entailment."""
 
     dialect: Dialect = "duckdb"
     services: Collection[str] = ()
     ontologies: OntologyTables | None = None
 
-    def parsed(self, request: HistoryRequest) -> Query:
-        """The query over the dataset that the request names, under the entailment that it wishes for. Raises
-        SparqlSyntax or Unsupported, and what `entailed` does."""
+    def parse(self, request: HistoryRequest) -> Query:
+        """Parse a query, rewritten for the entailment and over the dataset of the request.
+
+        Raises SparqlSyntax or Unsupported, and InputError for ontologies that are too large.
+        """
         if request.entailment not in _ENTAILMENTS:
-            raise Unsupported(f"entailment={request.entailment}", hint="say rdfs, or leave it out")
+            raise Unsupported(f"entailment={request.entailment}", hint="use rdfs, or omit it")
         query = parse_query(request.text)
         if request.entailment == RDFS and self.ontologies is not None:
-            query = rewrite_query(query, self.ontologies.of())
+            query = rewrite_query(query, self.ontologies.get())
         if request.default_graphs is None and request.named_graphs is None:
             return query
         return replace(query, dataset=Dataset(_terms(request.default_graphs), _terms(request.named_graphs)))
 
-    def compiled(
+    def compile(
         self, query: Query, bounds: QueryLimits, statistics: Statistics | None = None, *, steady: bool = False
     ) -> CompiledQuery:
-        """Raises Unsupported, and what other endpoints are the reason for."""
+        """Raises Unsupported, and the errors of other endpoints."""
         return compile_query(resolve_services(query, self.services, bounds), self.dialect, statistics, steady=steady)
 
 
@@ -114,8 +112,10 @@ def _terms(addresses: tuple[str, ...] | None) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class RenderedAnswer:
-    """The media type of an answer and its text, which is made while it is taken. It must be taken to its end, or
-    closed, before the next query."""
+    """The media type of an answer and its text, rendered while it is read.
+
+    It must be read to its end, or closed, before the next query.
+    """
 
     content_type: str
     chunks: Iterator[bytes]
@@ -133,7 +133,7 @@ class HistoryExecutor:
         compiler: QueryCompiler | None = None,
         spark_bytes: int | None = None,
     ) -> None:
-        """`spark_bytes` is None where nobody else can be asked."""
+        """Queries that read more than `spark_bytes` raise WrongEngine; None means that there is no other engine."""
         ensure_recursion_limit()
         self._lake = lake
         self._engine = engine
@@ -141,74 +141,79 @@ class HistoryExecutor:
         self._compiler = compiler or QueryCompiler()
         self._spark_bytes = spark_bytes
 
-    def answer(self, request: HistoryRequest, alarm: Deadline) -> RenderedAnswer:
-        """Raises SparqlSyntax, Unsupported, NotAcceptable, NotFound or Elsewhere; and QueryLimit, now or while the
-        answer is taken."""
+    def answer(self, request: HistoryRequest, deadline: Deadline) -> RenderedAnswer:
+        """Begin an answer.
+
+        Raises SparqlSyntax, Unsupported, NotAcceptable, NotFound or WrongEngine; and QueryLimit, also while it is read.
+        """
         bounds = self.bounds.within(request.seconds)
-        query = self._compiler.parsed(request)
+        query = self._compiler.parse(request)
         chosen = choose_format(query.form, request.accept, request.format)
-        snapshot = self._at(request)
+        snapshot = self._snapshot(request)
         if self._spark_bytes is not None and request.engine == "spark":
             raise WrongEngine
-        # What is counted is counted of the lake as it is now, and tells of what is out of sight.
-        told = request.moment is None and (request.sight is None or request.explain is None)
-        statistics = self._engine.statistics(snapshot) if told else None
+        # Statistics describe the newest snapshot, and an EXPLAIN would reveal hidden data through them.
+        usable = request.lake_version is None and (request.visibility is None or request.explain is None)
+        statistics = self._engine.statistics(snapshot) if usable else None
         began = perf_counter()
-        plan = self._compiler.compiled(query, bounds, statistics, steady=request.sight is not None)
+        plan = self._compiler.compile(query, bounds, statistics, steady=request.visibility is not None)
         seconds = perf_counter() - began
         if self._spark_bytes is not None and request.engine == "auto":
             self._ensure_small(plan, snapshot, self._spark_bytes)
-        if request.explain is not None and request.sight is not None:
-            batches = _limit_rows(self._engine.batches(plan, snapshot, bounds, request.sight), bounds.rows, alarm)
-            outlook = RedactedExplain(self._compiler.dialect, query, plan, sum(each.num_rows for each in batches))
-            return RenderedAnswer(EXPLAIN_FORMATS[request.explain], iter([outlook.write(request.explain)]))
-        if request.explain is not None:
+        if request.explain is not None and request.visibility is None:
             profile = self._engine.profile(plan, snapshot, bounds)
-            made = optimize_query(query, statistics or Statistics())
-            explanation = QueryExplain(self._compiler.dialect, query, made, plan, seconds, profile)
-            return RenderedAnswer(EXPLAIN_FORMATS[request.explain], iter([explanation.write(request.explain)]))
-        alarm.check()
-        batches = _limit_rows(self._engine.batches(plan, snapshot, bounds, request.sight), bounds.rows, alarm)
+            planned = optimize_query(query, statistics or Statistics())
+            explain = QueryExplain(self._compiler.dialect, query, plan, planned, seconds, profile)
+            return _render_explain(explain, request.explain)
+        deadline.check()
+        batches = _limit_rows(self._engine.batches(plan, snapshot, bounds, request.visibility), bounds.rows, deadline)
+        if request.explain is not None:
+            rows = sum(each.num_rows for each in batches)
+            return _render_explain(RedactedExplain(self._compiler.dialect, query, plan, rows), request.explain)
         chunks = chosen.write(plan.form, plan.projection, batches)
         return RenderedAnswer(chosen.content_type, _limit_bytes(chunks, bounds.bytes))
 
     def _ensure_small(self, plan: CompiledQuery, snapshot: Snapshot, most: int) -> None:
-        """Raises Elsewhere where there is much to read: of a large lake, a query may need little."""
+        """Raises WrongEngine if the query reads more than `most` bytes; it may read little of a large lake."""
         if snapshot.size > most and sum(each.size for each in self._engine.scanned(plan, snapshot).files) > most:
             raise WrongEngine
 
-    def _at(self, request: HistoryRequest) -> Snapshot:
-        """The lake at the moment that is asked for. Raises NotFound."""
+    def _snapshot(self, request: HistoryRequest) -> Snapshot:
+        """Return the version of the lake that is requested. Raises NotFound."""
         try:
-            return self._lake.files(request.moment)
+            return self._lake.files(request.lake_version)
         except NotFound as error:
-            if request.sight is not None:
+            if request.visibility is not None:
                 raise
             raise NotFound(f"{error}; the newest version is {self._lake.files().version}") from error
 
     def prepare(self) -> bool:
-        """Do one step of what makes later queries faster; whether there was one to do."""
+        """Do one step of indexing for later queries; return whether there was one."""
         return self._engine.prepare(self._lake.files())
 
-    def alarm(self, request: HistoryRequest) -> Deadline:
-        """Watches over the time of a request from now on."""
+    def start_deadline(self, request: HistoryRequest) -> Deadline:
+        """Start the time limit of a request."""
         return Deadline(self._engine, self.bounds.within(request.seconds).seconds)
 
     def answer_now(self, text: str) -> Mapping[str, Any]:
-        """A SPARQL JSON results document."""
+        """Return a SPARQL JSON results document."""
         request = HistoryRequest(text, format="json")
-        with self.alarm(request) as alarm:
-            document: Mapping[str, Any] = orjson.loads(b"".join(self.answer(request, alarm).chunks))
+        with self.start_deadline(request) as deadline:
+            document: Mapping[str, Any] = orjson.loads(b"".join(self.answer(request, deadline).chunks))
         return document
 
     def close(self) -> None:
         self._engine.close()
 
 
-def _limit_rows(batches: Iterable[pa.RecordBatch], most: int, alarm: Deadline) -> Iterator[pa.RecordBatch]:
+def _render_explain(explain: QueryExplain | RedactedExplain, form: str) -> RenderedAnswer:
+    return RenderedAnswer(EXPLAIN_FORMATS[form], iter([explain.write(form)]))
+
+
+def _limit_rows(batches: Iterable[pa.RecordBatch], most: int, deadline: Deadline) -> Iterator[pa.RecordBatch]:
     count = 0
     for batch in batches:
-        alarm.check()
+        deadline.check()
         count += batch.num_rows
         if count > most:
             raise AnswerTooLarge(f"the answer has more than {most} rows; add a LIMIT")
@@ -216,7 +221,7 @@ def _limit_rows(batches: Iterable[pa.RecordBatch], most: int, alarm: Deadline) -
 
 
 def _limit_bytes(chunks: Iterable[bytes], most: int) -> Iterator[bytes]:
-    """The chunks, in pieces that are small enough to be sent."""
+    """Yield the chunks in pieces that are small enough to be sent."""
     size = 0
     for chunk in chunks:
         size += len(chunk)

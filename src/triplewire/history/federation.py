@@ -25,16 +25,14 @@ from triplewire.model.terms import XSD_STRING, iri, literal
 from triplewire.sparql.algebra import Const, Query, Service, Values
 
 SERVICE_SECONDS: Final = 10.0
-"""How long another endpoint may take for one SERVICE; the time of the query goes on meanwhile."""
+"""Time limit of one SERVICE call, within that of the query."""
 
 SERVICE_BYTES: Final = 8 * 1024 * 1024
-"""What another endpoint may answer; it is parsed in memory: at worst about eight times this."""
+"""Size limit of an endpoint's answer, parsed in memory: at worst about eight times this."""
 
 SERVICE_ROWS: Final = 10_000
-"""Solutions of one SERVICE. They become a part of the query's SQL."""
+"""Solutions of one SERVICE call. They become part of the query's SQL."""
 
-
-# Other endpoints, asked by the SPARQL protocol: one request, no redirects, bounded in time and size.
 
 _HEADERS = {
     "Accept": "application/sparql-results+json",
@@ -48,7 +46,7 @@ _CONNECTIONS: dict[str, type[http.client.HTTPConnection]] = {
 
 
 def post_query(address: str, query: str, seconds: float) -> bytes:
-    """The endpoint's answer to a SELECT, as SPARQL JSON results. Raises Unavailable or QueryLimit."""
+    """Send a SELECT to an endpoint; return its SPARQL JSON results. Raises Unavailable or QueryLimit."""
     url = urlsplit(address)
     connection = _connection(url, seconds)
     try:
@@ -63,11 +61,11 @@ def post_query(address: str, query: str, seconds: float) -> bytes:
 
 def _connection(url: SplitResult, seconds: float) -> http.client.HTTPConnection:
     if url.scheme not in _CONNECTIONS or not url.hostname:
-        raise Unavailable(f"<{url.geturl()}> is no address of an endpoint; use http or https")
+        raise Unavailable(f"<{url.geturl()}> is not the address of an endpoint; use http or https")
     try:
         return _CONNECTIONS[url.scheme](url.hostname, url.port, timeout=seconds)
     except ValueError as error:
-        raise Unavailable(f"<{url.geturl()}> is no address of an endpoint: {error}") from None
+        raise Unavailable(f"<{url.geturl()}> is not the address of an endpoint: {error}") from None
 
 
 def _target(url: SplitResult) -> str:
@@ -79,13 +77,13 @@ def _read_body(response: http.client.HTTPResponse, address: str) -> bytes:
         raise Unavailable(f"<{address}> answered with status {response.status}")
     body = response.read(SERVICE_BYTES + 1)
     if len(body) > SERVICE_BYTES:
-        raise QueryLimit(f"<{address}> answered more than {SERVICE_BYTES} bytes; ask it for less")
+        raise QueryLimit(f"<{address}> answered more than {SERVICE_BYTES} bytes; request less")
     return body
 
 
 @contextmanager
 def _close_after(connection: http.client.HTTPConnection, seconds: float) -> Iterator[None]:
-    """The connection is cut when the time is over: one that sends a byte now and then would never be too slow."""
+    """Shut the connection when the time is over: one that sends a byte now and then never meets a read timeout."""
     timer = Timer(seconds, _cut_connection, (connection,))
     timer.daemon = True
     timer.start()
@@ -100,8 +98,6 @@ def _cut_connection(connection: http.client.HTTPConnection) -> None:
         connection.sock.shutdown(socket.SHUT_RDWR)
 
 
-# Solutions that came from elsewhere as SPARQL JSON results, checked and made into our own terms.
-
 _IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*")
 _TAG = re.compile(r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*")
 
@@ -109,9 +105,9 @@ Row = tuple[str | None, ...]
 
 
 def parse_solutions(body: bytes, names: Sequence[str], source: str) -> tuple[Row, ...]:
-    """A row for each solution, with a term or None for each name. Blank nodes are those of the source alone.
+    """Return a row for each solution, with a term or None for each name; blank nodes are renamed.
 
-    Raises Unavailable for what is no such document.
+    Raises Unavailable for a malformed document.
     """
     blanks = BlankNodes()
     try:
@@ -125,14 +121,14 @@ def parse_solutions(body: bytes, names: Sequence[str], source: str) -> tuple[Row
 
 
 class BlankNodes:
-    """Blank nodes of one document. Their labels must not meet ours, nor those of another document."""
+    """Fresh labels for the blank nodes of one document, distinct from all others."""
 
     def __init__(self) -> None:
         self._prefix = f"_:s{uuid4().hex}n"
-        self._found: dict[str, str] = {}
+        self._labels: dict[str, str] = {}
 
-    def of(self, label: str) -> str:
-        return self._found.setdefault(label, f"{self._prefix}{len(self._found)}")
+    def rename(self, label: str) -> str:
+        return self._labels.setdefault(label, f"{self._prefix}{len(self._labels)}")
 
 
 def _parse_term(term: Mapping[str, Any], blanks: BlankNodes) -> str:
@@ -140,7 +136,7 @@ def _parse_term(term: Mapping[str, Any], blanks: BlankNodes) -> str:
     if kind == "uri":
         return iri(_check_pattern(_IRI, value))
     if kind == "bnode":
-        return blanks.of(value)
+        return blanks.rename(value)
     if kind not in ("literal", "typed-literal"):
         raise ValueError(f"a term of type {kind!r}")
     if "xml:lang" in term:
@@ -150,13 +146,13 @@ def _parse_term(term: Mapping[str, Any], blanks: BlankNodes) -> str:
 
 def _check_text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} where a text must be")
+        raise TypeError(f"{value!r} is not a string")
     return value
 
 
 def _check_pattern(pattern: re.Pattern[str], text: str) -> str:
     if not pattern.fullmatch(text):
-        raise ValueError(f"{text[:60]!r} in a place where it cannot be")
+        raise ValueError(f"{text[:60]!r} is malformed")
     return text
 
 
@@ -167,15 +163,15 @@ T = TypeVar("T")
 
 
 def resolve_services(query: Query, allowed: Collection[str], bounds: QueryLimits) -> Query:
-    """The query with the answer of every SERVICE in its place.
+    """Replace every SERVICE of a query by its solutions.
 
-    Raises Unsupported for an endpoint that is not allowed, and what `fetch` raises.
+    Raises Unsupported for an endpoint that is not allowed, and what `fetch_service` raises.
     """
     return _replace_services(query, lambda service: fetch_service(_check_allowed(service, allowed), bounds))
 
 
 def fetch_service(service: Service, bounds: QueryLimits) -> Values:
-    """What the endpoint answers: all of the group, whatever the rest of the query would need of it.
+    """Return all solutions of the group at the endpoint, whatever the rest of the query needs.
 
     Raises Unavailable or QueryLimit, unless the query says SILENT.
     """
@@ -189,10 +185,10 @@ def fetch_service(service: Service, bounds: QueryLimits) -> Values:
 
 def _check_allowed(service: Service, allowed: Collection[str]) -> Service:
     if not isinstance(service.endpoint, Const):
-        raise Unsupported("SERVICE with a variable", hint="write the endpoint's address into the query")
+        raise Unsupported("SERVICE with a variable", hint="write the address of the endpoint into the query")
     address = service.endpoint.term[1:-1]
     if address not in allowed:
-        raise Unsupported(f"SERVICE <{address}>", hint="the setting `services` names the endpoints that may be asked")
+        raise Unsupported(f"SERVICE <{address}>", hint="the setting `services` lists the endpoints that may be called")
     return service
 
 
@@ -202,12 +198,12 @@ def _ask_service(service: Service, seconds: float) -> Values:
     body = post_query(address, f"{service.prologue}\nSELECT * WHERE {service.text}", seconds)
     rows = parse_solutions(body, service.names, f"SERVICE <{address}>")
     if len(rows) > SERVICE_ROWS:
-        raise QueryLimit(f"SERVICE <{address}> has more than {SERVICE_ROWS} solutions; ask it for less")
+        raise QueryLimit(f"SERVICE <{address}> has more than {SERVICE_ROWS} solutions; request less")
     return Values(service.names, rows)
 
 
 def _replace_services(node: T, answer: Callable[[Service], Values]) -> T:
-    """The tree with every SERVICE replaced, wherever it stands: in groups, in sub-queries, in EXISTS."""
+    """Replace every SERVICE in a tree: in groups, in sub-queries, in EXISTS."""
     changed: dict[str, Any] = {}
     for field in fields(node):  # type: ignore[arg-type]
         value = getattr(node, field.name)

@@ -29,13 +29,13 @@ from triplewire.sparql.constants import parse_constant
 from triplewire.storage.lake.ports import DataFile, Snapshot, Value
 
 ColumnBounds: TypeAlias = tuple[Any, Any]
-"""The least and the greatest; of one kind, so that they can be compared."""
+"""Minimum and maximum, of one kind."""
 
 ColumnSpans: TypeAlias = Sequence[ColumnBounds]
-"""In order, none of which meets another."""
+"""Disjoint intervals, in order."""
 
 FileFilter: TypeAlias = Callable[[str, Sequence[str], Set[int]], Set[int]]
-"""Which of some files may have one of some texts in a column, by more than the least and the greatest of it."""
+"""From a column, terms and files to the files that may contain one of the terms (Bloom filters)."""
 
 _KINDS: dict[str, ConstantKind] = {
     "object_number": "number",
@@ -44,39 +44,41 @@ _KINDS: dict[str, ConstantKind] = {
     "received": "time",
 }
 _SLACK = 2.0**-20
-"""More than rounding to an xsd:float changes."""
+"""Relative slack, more than rounding to an xsd:float changes."""
 
 _WHOLE: dict[ConstantKind, ColumnBounds] = {
     "text": ("", chr(0x10FFFF) * 2),
     "number": (-inf, inf),
     "time": (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)),
 }
-"""What holds every value. No term begins with the last of all characters."""
+"""Intervals that hold every value. No term begins with the last of all characters."""
 
 
 @dataclass(frozen=True)
 class _Column:
-    """The least and the greatest value of each file, as places in the order of all such values: to look at every file
-    is to compare small numbers. A file without values ends before all of them, and begins after; one of which nothing
-    is known begins before all, and ends after."""
+    """The zone map of a column: minimum and maximum of each file, as ranks among all such values.
+
+    A file without values has its minimum after all ranks and its maximum before; a file without statistics the other
+    way round.
+    """
 
     values: Sequence[Any]
     least: NDArray[np.int32]
     greatest: NDArray[np.int32]
 
     @classmethod
-    def of(cls, files: Sequence[DataFile], name: str) -> _Column:
-        told = [file.ranges.get(name) for file in files]
-        values = sorted({each for ends in told if ends is not None and ends[0] is not None for each in ends})
+    def from_files(cls, files: Sequence[DataFile], name: str) -> _Column:
+        ranges = [file.ranges.get(name) for file in files]
+        values = sorted({each for ends in ranges if ends is not None and ends[0] is not None for each in ends})
         before, after = -1, len(values)
-        place: dict[Value | None, int] = dict(zip(values, range(after), strict=True))
-        least = (before if ends is None else place.get(ends[0], after) for ends in told)
-        greatest = (after if ends is None else place.get(ends[1], before) for ends in told)
-        return cls(values, np.fromiter(least, np.int32, len(told)), np.fromiter(greatest, np.int32, len(told)))
+        rank: dict[Value | None, int] = dict(zip(values, range(after), strict=True))
+        least = (before if ends is None else rank.get(ends[0], after) for ends in ranges)
+        greatest = (after if ends is None else rank.get(ends[1], before) for ends in ranges)
+        return cls(values, np.fromiter(least, np.int32, len(ranges)), np.fromiter(greatest, np.int32, len(ranges)))
 
     def meeting(self, spans: ColumnSpans) -> NDArray[np.bool_]:
-        """Which files may have a value in one of the spans: the first of these that does not end before the file begins
-        starts before the file ends."""
+        """Return which files may have a value in one of the spans: the first span that does not end before the file's
+        minimum starts before its maximum."""
         starts = [bisect_left(self.values, first) for first, _ in spans]
         ends = [bisect_right(self.values, last) for _, last in spans]
         reached = np.searchsorted(np.array(ends, np.int32), self.least, "right")
@@ -84,46 +86,46 @@ class _Column:
         return np.array([*starts, never], np.int32)[reached] <= self.greatest
 
     def spans(self, numbers: Set[int]) -> ColumnSpans | None:
-        """Where the values of some files lie. None where that is not known of all of them."""
+        """Return the spans of the values of some files, None without statistics of one of them."""
         chosen = np.fromiter(numbers, np.int64, len(numbers))
         ends = list(zip(self.least[chosen].tolist(), self.greatest[chosen].tolist(), strict=True))
         if any(least < 0 for least, _ in ends):
             return None
-        there = _merge_intervals([each for each in ends if each[0] <= each[1]])
-        return [(self.values[least], self.values[greatest]) for least, greatest in there]
+        spans = _merge_intervals([each for each in ends if each[0] <= each[1]])
+        return [(self.values[least], self.values[greatest]) for least, greatest in spans]
 
 
 class ZoneMaps:
-    """Of the files of one snapshot, all of which are looked at at once."""
+    """Minimum and maximum of each column for the files of one snapshot, compared as arrays."""
 
-    def __init__(self, files: Sequence[DataFile], sieve: FileFilter | None = None) -> None:
+    def __init__(self, files: Sequence[DataFile], file_filter: FileFilter | None = None) -> None:
         self._files = files
-        self._sieve = sieve
+        self._file_filter = file_filter
         self._columns: dict[str, _Column] = {}
 
-    def within(self, reading: ScanPredicate) -> frozenset[int]:
-        """The numbers of the files that a scan has to read."""
-        return frozenset[int]().union(*map(self._within, reading.alternatives))
+    def select_files(self, reading: ScanPredicate) -> frozenset[int]:
+        """Return the numbers of the files that a scan has to read."""
+        return frozenset[int]().union(*map(self._select_files, reading.alternatives))
 
     def spans(self, numbers: Set[int], column: str) -> ColumnSpans | None:
-        """Where the values of a column lie in these files. None where that is not known of all of them."""
+        """Return the spans of a column in these files, None without statistics of one of them."""
         return self._column(column).spans(numbers)
 
     def meeting(self, numbers: Set[int], column: str, spans: ColumnSpans) -> Set[int]:
-        """Those of the files that may have a value in one of the spans."""
+        """Return the files that may have a value in one of the spans."""
         return _file_numbers(self._column(column).meeting(spans)) & numbers
 
-    def _within(self, way: tuple[ColumnBound, ...]) -> Set[int]:
+    def _select_files(self, way: tuple[ColumnBound, ...]) -> Set[int]:
         touched = np.ones(len(self._files), np.bool_)
         for bound in way:
             for each in (bound, *implied_bounds(bound)):
                 touched &= self._touched(each)
-        return self._sieved(way, _file_numbers(touched))
+        return self._apply_filter(way, _file_numbers(touched))
 
-    def _sieved(self, way: tuple[ColumnBound, ...], chosen: Set[int]) -> Set[int]:
+    def _apply_filter(self, way: tuple[ColumnBound, ...], chosen: Set[int]) -> Set[int]:
         for bound in way:
-            if self._sieve is not None and _kind(bound.column) == "text" and (names := _constant_texts(bound)):
-                chosen = self._sieve(bound.column, names, chosen)
+            if self._file_filter is not None and _kind(bound.column) == "text" and (names := _constant_texts(bound)):
+                chosen = self._file_filter(bound.column, names, chosen)
         return chosen
 
     def _touched(self, bound: ColumnBound) -> NDArray[np.bool_]:
@@ -132,13 +134,15 @@ class ZoneMaps:
 
     def _column(self, name: str) -> _Column:
         if name not in self._columns:
-            self._columns[name] = _Column.of(self._files, name)
+            self._columns[name] = _Column.from_files(self._files, name)
         return self._columns[name]
 
 
 def implied_bounds(bound: ColumnBound) -> Iterator[ColumnBound]:
-    """What follows for the value of an object from its text, where all are numbers, or all are times. The table may
-    have another of the last digits."""
+    """Yield bounds on the numeric or time value of an object that follow from its text, if all constants have one.
+
+    The stored value may differ in the last digits.
+    """
     points = [each.least[0].text for each in bound.intervals if each.least and each.least == each.greatest]
     if bound.column != "object" or len(points) != len(bound.intervals):
         return
@@ -151,7 +155,7 @@ def implied_bounds(bound: ColumnBound) -> Iterator[ColumnBound]:
 
 
 def _constant_texts(bound: ColumnBound) -> list[str]:
-    """The texts one of which it must be; none where it may be others."""
+    """Return the only possible texts; empty if others are possible."""
     ends = [_ends(each, "text") for each in bound.intervals]
     return [least for least, greatest in ends if least == greatest] if all(a == b for a, b in ends) else []
 
@@ -171,8 +175,7 @@ def _kind(column: str) -> ConstantKind:
 
 
 def _ends(interval: ValueInterval, kind: ConstantKind) -> ColumnBounds:
-    """The last of what it must at least be, and the first of what at most. A constant of another kind, or one that is
-    not a number, says nothing."""
+    """Return the greatest lower and the least upper bound. Constants of another kind, and NaN, give none."""
     whole = _WHOLE[kind]
     least = [_value(each) for each in interval.least if each.kind == kind]
     greatest = [_value(each) for each in interval.greatest if each.kind == kind]
@@ -196,57 +199,53 @@ def _value(constant: SqlConstant) -> Any:  # noqa: ANN401 - of the kind that the
 
 
 def _merge_intervals(intervals: list[ColumnBounds]) -> ColumnSpans:
-    made: list[ColumnBounds] = []
+    merged: list[ColumnBounds] = []
     for least, greatest in sorted(intervals):
-        if made and least <= made[-1][1]:
-            made[-1] = (made[-1][0], max(made[-1][1], greatest))
+        if merged and least <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], greatest))
         else:
-            made.append((least, greatest))
-    return made
+            merged.append((least, greatest))
+    return merged
 
 
 def _file_numbers(files: NDArray[np.bool_]) -> set[int]:
     return set(np.flatnonzero(files).tolist())
 
 
-# Narrowings: files that a scan need not read, because what it is joined with lies elsewhere.
-#
-# What lies close in time lies close in most columns: where one scan is left with the files of an hour, the subjects
-# and positions of these leave the others with about that hour, too. Nothing is read to find it out.
-
 _FEWER = 2
-"""How many times as many files a scan must have for another to narrow it: looking at them all takes time, too."""
+"""A scan is pruned by another that has at most one file for so many of its own: a comparison takes time, too."""
 
 
-def prune_joins(readings: Iterable[ScanPredicate], ranges: ZoneMaps) -> dict[str, tuple[int, ...]]:
-    """The numbers of the files that each scan has to read, in order, by its alias."""
+def prune_joins(readings: Iterable[ScanPredicate], zone_maps: ZoneMaps) -> dict[str, tuple[int, ...]]:
+    """Return the numbers of the files that each scan has to read, in order, by its alias.
+
+    The scan with the fewest files prunes those that it is joined with, and so on.
+    """
     known = {each.alias: each for each in readings}
-    chosen: dict[str, Set[int]] = {alias: ranges.within(each) for alias, each in known.items()}
+    chosen: dict[str, Set[int]] = {alias: zone_maps.select_files(each) for alias, each in known.items()}
     waiting = set(known)
     while waiting:
         fewest = min(waiting, key=lambda alias: (len(chosen[alias]), alias))
         waiting.remove(fewest)
         for alias in waiting:
-            chosen[alias] = _prune_by_join(known[alias], fewest, chosen, ranges)
+            chosen[alias] = _prune_by_join(known[alias], fewest, chosen, zone_maps)
     return {alias: tuple(sorted(numbers)) for alias, numbers in chosen.items()}
 
 
-def _prune_by_join(reading: ScanPredicate, by: str, chosen: dict[str, Set[int]], ranges: ZoneMaps) -> Set[int]:
-    """What is left of the files of a scan by its ties with another."""
-    left = chosen[reading.alias]
+def _prune_by_join(reading: ScanPredicate, by: str, chosen: dict[str, Set[int]], zone_maps: ZoneMaps) -> Set[int]:
+    """Return the files of a scan that can join with the files of another."""
+    files = chosen[reading.alias]
     for tie in reading.ties:
-        if tie.alias == by and len(chosen[by]) * _FEWER <= len(left):
-            spans = ranges.spans(chosen[by], tie.other)
-            left = left if spans is None else ranges.meeting(left, tie.column, spans)
-    return left
+        if tie.alias == by and len(chosen[by]) * _FEWER <= len(files):
+            spans = zone_maps.spans(chosen[by], tie.other)
+            files = files if spans is None else zone_maps.meeting(files, tie.column, spans)
+    return files
 
-
-# Prunings: a compiled query with each of its scans over those files alone that can hold a row for it.
 
 ScanSource: TypeAlias = Callable[[str, str, tuple[int, ...]], str]
-"""What to write in FROM for a relation under an alias over the files of these numbers."""
+"""From a relation, an alias and the numbers of files to the text in FROM."""
 
-# Texts are passed over: what somebody asks for may have the name of a relation in it.
+# Strings are skipped: they may contain the name of a relation.
 _SCANS: Mapping[Dialect, re.Pattern[str]] = {
     "duckdb": re.compile(r"'(?:[^']|'')*'|\b(quads|events)\b(?: AS (\w+))?"),
     "spark": re.compile(r"'(?:[^'\\]|\\.)*'|\b(quads|events)\b(?: AS (\w+))?", re.DOTALL),
@@ -255,25 +254,25 @@ _SCANS: Mapping[Dialect, re.Pattern[str]] = {
 
 @dataclass(frozen=True)
 class ScannedFiles:
-    """The files that the scans of a query read, by number, under the aliases of these."""
+    """The numbers of the files that the scans of a query read, by the alias of the scan."""
 
     snapshot: Snapshot
     scans: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def files(self) -> list[DataFile]:
-        """Each once, however many scans read it."""
+        """The files, each once."""
         numbers = sorted({number for each in self.scans.values() for number in each})
         return [self.snapshot.files[number] for number in numbers]
 
     @property
     def zones_scanned(self) -> Iterator[str | None]:
-        """The zone of each file, as often as it is scanned."""
+        """The zone of each file, once for each scan."""
         return (self.snapshot.files[number].zone for each in self.scans.values() for number in each)
 
     @property
     def zones(self) -> frozenset[str]:
-        """Those that the files lie in, but for fresh ones."""
+        """The zones of the files; new files have none yet."""
         return count_zones(self.files)
 
 
@@ -283,36 +282,38 @@ def count_zones(files: Iterable[DataFile]) -> frozenset[str]:
 
 @dataclass
 class ScanRewriter:
-    """Rewrites one query. `source` is asked once for each scan."""
+    """Rewrites the scans of one query to read only the files that can hold a row for them.
+
+    `source` is called once for each scan.
+    """
 
     snapshot: Snapshot
-    ranges: ZoneMaps
+    zone_maps: ZoneMaps
     dialect: Dialect
     source: ScanSource
     _scans: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
-    def pruned(self, compiled: CompiledQuery) -> tuple[CompiledQuery, ScannedFiles]:
-        """The same query, and what it reads."""
-        chosen = prune_joins(compiled.scan_predicates, self.ranges)
+    def prune(self, compiled: CompiledQuery) -> tuple[CompiledQuery, ScannedFiles]:
+        """Return the rewritten query and the files that it reads."""
+        chosen = prune_joins(compiled.scan_predicates, self.zone_maps)
         steps = tuple(
-            replace(step, sql=self._written(step.sql, chosen), following=self._written(step.following, chosen))
+            replace(step, sql=self._rewrite(step.sql, chosen), following=self._rewrite(step.following, chosen))
             for step in compiled.steps
         )
-        made = replace(compiled, sql=self._written(compiled.sql, chosen), steps=steps)
-        return made, ScannedFiles(self.snapshot, self._scans)
+        rewritten = replace(compiled, sql=self._rewrite(compiled.sql, chosen), steps=steps)
+        return rewritten, ScannedFiles(self.snapshot, self._scans)
 
-    def _written(self, sql: str, chosen: Mapping[str, tuple[int, ...]]) -> str:
-        def written(found: re.Match[str]) -> str:
-            relation, alias = found[1], found[2]
+    def _rewrite(self, sql: str, chosen: Mapping[str, tuple[int, ...]]) -> str:
+        def replace_scan(match: re.Match[str]) -> str:
+            relation, alias = match[1], match[2]
             if relation is None:
-                return found[0]
+                return match[0]
             numbers = chosen[alias] if alias in chosen else tuple(range(len(self.snapshot.files)))
             self._scans[alias or relation] = numbers
             return self.source(relation, alias or relation, numbers)
 
-        return _SCANS[self.dialect].sub(written, sql)
+        return _SCANS[self.dialect].sub(replace_scan, sql)
 
 
-def find_scanned(compiled: CompiledQuery, snapshot: Snapshot, ranges: ZoneMaps, dialect: Dialect) -> ScannedFiles:
-    """What a query would read."""
-    return ScanRewriter(snapshot, ranges, dialect, lambda relation, alias, numbers: relation).pruned(compiled)[1]
+def find_scanned(compiled: CompiledQuery, snapshot: Snapshot, zone_maps: ZoneMaps, dialect: Dialect) -> ScannedFiles:
+    return ScanRewriter(snapshot, zone_maps, dialect, lambda relation, alias, numbers: relation).prune(compiled)[1]

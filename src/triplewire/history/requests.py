@@ -19,12 +19,12 @@ ANSWER_BYTES: Final = 1024**3
 EngineName: TypeAlias = Literal["auto", "duckdb", "spark"]
 ENGINES: tuple[str, ...] = get_args(EngineName)
 EXPLAIN_FORMATS = {"text": "text/plain; charset=utf-8", "json": "application/json"}
-"""The forms of an explanation, with their media types."""
+"""The formats of EXPLAIN, with their media types."""
 
 
 @dataclass(frozen=True)
 class QueryLimits:
-    """What one query may use before it is ended."""
+    """Resource limits of one query."""
 
     seconds: float = QUERY_SECONDS
     memory: str = QUERY_MEMORY
@@ -36,16 +36,16 @@ class QueryLimits:
         return cls(settings.query_seconds, settings.query_memory, settings.query_rows)
 
     def within(self, seconds: float | None) -> QueryLimits:
-        """These, with less time if less is wished for."""
+        """Return these limits, with less time if less is requested."""
         return self if seconds is None else replace(self, seconds=min(self.seconds, seconds))
 
 
 @dataclass(frozen=True)
 class HistoryRequest:
-    """A query. What is None was not said, and is up to the query or to us.
+    """A query with its options; None leaves the choice to the query or to the broker.
 
-    `default_graphs` and `named_graphs` are addresses; if either is given, both replace what the query says of its
-    dataset. `format` goes before `accept`.
+    `default_graphs` and `named_graphs` are IRIs; if either is given, both replace the dataset of the query. `format`
+    takes precedence over `accept`.
     """
 
     text: str
@@ -57,12 +57,12 @@ class HistoryRequest:
     seconds: float | None = None
     entailment: str | None = None
     explain: str | None = None
-    """Not the answer is wanted, but how it is found: as `text` or as `json`."""
+    """Return the plan and its profile in place of the answer: as `text` or as `json`."""
     version: int | None = None
     as_of: str | None = None
-    """On the lake as it was, at one of its versions or at a time: ISO 8601 with a zone."""
-    sight: Visibility | None = None
-    """What whoever asks sees; None is everything."""
+    """An older version of the lake, by number or by time: ISO 8601 with a zone."""
+    visibility: Visibility | None = None
+    """The quads that the client may see; None is all."""
 
     def __post_init__(self) -> None:
         if self.explain not in (None, *EXPLAIN_FORMATS):
@@ -79,22 +79,21 @@ class HistoryRequest:
             _parse_instant(self.as_of)
 
     @property
-    def moment(self) -> VersionOrTime | None:
-        """Of the lake that is asked; None for now."""
+    def lake_version(self) -> VersionOrTime | None:
+        """The version of the lake, or its time; None for the newest."""
         return self.version if self.as_of is None else _parse_instant(self.as_of)
 
     def to_json(self) -> dict[str, Any]:
-        made = {name: value for name, value in asdict(self).items() if value is not None}
-        return made if self.sight is None else {**made, "sight": self.sight.to_json()}
+        fields = {name: value for name, value in asdict(self).items() if value is not None}
+        return fields if self.visibility is None else {**fields, "visibility": self.visibility.to_json()}
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> HistoryRequest:
-        """What `to_json` made."""
         given: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in document.items()
         }
-        if "sight" in given:
-            given["sight"] = Visibility.from_json(given["sight"])
+        if "visibility" in given:
+            given["visibility"] = Visibility.from_json(given["visibility"])
         return cls(**given)
 
 

@@ -28,17 +28,12 @@ from triplewire.sparql.statistics import PredicateKind, Statistics, TripleCounts
 from triplewire.storage.lake.ports import Snapshot
 
 HASHED_QUADS: Final = 20_000_000
-"""Quads and events of which a process of queries remembers hashes, the newest, to know what is there only once: at
-worst 160 MB. Of older ones it knows the greatest name of each predicate: what has a greater one was not there."""
+"""The newest quads and events whose hashes a query process keeps to detect duplicates: at worst 160 MB. For older ones
+it keeps the greatest subject of each predicate: a greater one is new."""
 
-
-# What is exact is counted once for each row: the kinds of objects that a predicate has. How values spread is estimated
-# from sketches, which take in new rows without a look at the old ones. What repeats is another matter: see
-# `repetitions`.
 
 GROWTH = 1.2
-"""How much larger the lake must be before estimates are drawn anew: they are then still right within a fifth, and
-plans that were made by them stay."""
+"""Growth of the lake before estimates are renewed: until then they are right within a fifth, and cached plans stay."""
 
 _FACTS = """
 SELECT predicate, object_kind, object_datatype, count(*), count(object_number), count(object_time),
@@ -78,8 +73,7 @@ class _Fact(NamedTuple):
     def key(self) -> tuple[str, str, str | None]:
         return self.predicate, self.kind, self.datatype
 
-    def joined(self, other: _Fact) -> _Fact:
-        """Of the rows of both."""
+    def merge(self, other: _Fact) -> _Fact:
         return _Fact(
             *self.key,
             self.rows + other.rows,
@@ -92,7 +86,7 @@ class _Fact(NamedTuple):
         )
 
     def families(self) -> set[Family]:
-        """Of those whose text a datatype may not allow, also OTHER."""
+        """Return the families of the objects; OTHER too if some lexical forms may be ill-typed."""
         if self.kind == "literal":
             family = _FAMILIES.get(self.datatype or "", Family.OTHER)
             valid = family in _CERTAIN or max(self.numbers, self.times) == self.rows
@@ -106,34 +100,33 @@ class _Fact(NamedTuple):
 
 
 class LakeStatistics:
-    """What is known of the lake up to a position. Belongs to one connection."""
+    """Statistics of the lake up to a position, counted over one connection."""
 
     def __init__(self, duck: duckdb.DuckDBPyConnection, records: StatisticsFile | None = None) -> None:
         self._duck = duck
         self._records = records
-        self._intake = SnapshotProgress()
+        self._progress = SnapshotProgress()
         self._sketches = HyperLogLog(duck)
         self._facts: dict[tuple[str, str, str | None], _Fact]
-        self.begin()
+        self.reset()
 
-    def begin(self) -> None:
-        """From nothing: there are no rows yet, or some are gone."""
-        self._intake, self._facts = SnapshotProgress(), {}
+    def reset(self) -> None:
+        self._progress, self._facts = SnapshotProgress(), {}
         self._sketches.clear()
         self._estimates: Mapping[str | None, TripleCounts] = {}
-        self._estimated, self._summed, self._found = -1, False, Statistics()
+        self._estimated, self._summed, self._current = -1, False, Statistics()
 
-    def of(self, snapshot: Snapshot) -> Statistics:
-        """Of this one, if it is what was counted and summed up; else nothing is known. What repeats is not told."""
-        return self._found if self._summed and self._intake.holds(snapshot) else NO_STATISTICS
+    def get(self, snapshot: Snapshot) -> Statistics:
+        """Return the statistics of a snapshot, if it is complete; duplicates are not part of them."""
+        return self._current if self._summed and self._progress.holds(snapshot) else NO_STATISTICS
 
     def missing(self, snapshot: Snapshot) -> Sequence[SnapshotPortion]:
-        """What is yet to be counted. Where rows are gone, everything begins anew, but for what another has counted."""
-        if not self._intake.follows(snapshot):
-            self.begin()
-        if self._records is not None and self._intake.is_new:
+        """Return the portions still to be counted. After a reset the record of another process is used."""
+        if not self._progress.follows(snapshot):
+            self.reset()
+        if self._records is not None and self._progress.is_new:
             self._restore(self._records.read(), snapshot)
-        return self._intake.missing(snapshot)
+        return self._progress.missing(snapshot)
 
     def _restore(self, record: StatisticsRecord | None, snapshot: Snapshot) -> None:
         if self._records is not None and record is not None and record.removals < snapshot.removals:
@@ -144,39 +137,38 @@ class LakeStatistics:
             facts = [_Fact(*each) for each in record.facts]
             self._sketches.load(record.sketches)
         except (TypeError, ValueError, IndexError, AttributeError):
-            self.begin()
+            self.reset()
             return
         self._facts = {each.key: each for each in facts}
-        self._intake.restore(record.upto, record.removals)
+        self._progress.restore(record.upto, record.removals)
 
     def _record(self, rows: int) -> None:
-        """Write down what was counted, for other processes, where it is much and whole."""
-        if self._records is not None and self._intake.is_whole and self._records.wants(rows):
+        """Save complete statistics for other processes, if there is much to count."""
+        if self._records is not None and self._progress.is_whole and self._records.is_worthwhile(rows):
             facts = [list(each) for each in self._facts.values()]
-            record = StatisticsRecord(self._intake.upto, self._intake.removals, rows, facts, self._sketches.dump())
+            record = StatisticsRecord(self._progress.upto, self._progress.removals, rows, facts, self._sketches.dump())
             self._records.write(record)
 
-    def take(self, portion: SnapshotPortion) -> None:
-        """Count one portion."""
+    def add(self, portion: SnapshotPortion) -> None:
         rows = self._duck.execute(_FACTS.format(rows=portion.relation)).fetchall()
-        self._sketches.take(portion.relation)
-        for found in map(_Fact._make, rows):
-            known = self._facts.get(found.key)
-            self._facts[found.key] = found if known is None else known.joined(found)
+        self._sketches.add(portion.relation)
+        for fact in map(_Fact._make, rows):
+            known = self._facts.get(fact.key)
+            self._facts[fact.key] = fact if known is None else known.merge(fact)
         self._summed = False
-        self._intake.took(portion)
+        self._progress.mark_done(portion)
 
     def finish(self) -> None:
-        """Sum up what was counted. As long as it says the same it is the same value, because plans are kept by it."""
+        """Sum up the counts. The result stays the same object while it is equal, as it is the key of cached plans."""
         if self._summed:
             return
         rows = sum(each.rows for each in self._facts.values())
-        drawn = not self._estimated <= rows <= self._estimated * GROWTH
-        if drawn:
-            self._estimates, self._estimated = self._sketches.estimates(self._rows()), rows
-        made = self._statistics()
-        if drawn or (made.kinds, made.blank) != (self._found.kinds, self._found.blank):
-            self._found = made
+        renewed = not self._estimated <= rows <= self._estimated * GROWTH
+        if renewed:
+            self._estimates, self._estimated = self._sketches.estimate(self._rows()), rows
+        summed = self._statistics()
+        if renewed or (summed.kinds, summed.blank) != (self._current.kinds, self._current.blank):
+            self._current = summed
         self._summed = True
         self._record(rows)
 
@@ -187,12 +179,12 @@ class LakeStatistics:
         return counted
 
     def _statistics(self) -> Statistics:
-        counts = {name: found for name, found in self._estimates.items() if name is not None}
+        counts = {name: each for name, each in self._estimates.items() if name is not None}
         facts = self._facts.values()
         return Statistics(
             predicates=counts,
             total=self._estimates.get(None, TripleCounts(0, 0, 0, 0)),
-            kinds={name: _kind(found) for name, found in _by_predicate(facts).items()},
+            kinds={name: _kind(each) for name, each in _by_predicate(facts).items()},
             complete=True,
             blank=any(each.blank_subject for each in facts),
         )
@@ -204,59 +196,51 @@ def _kind(facts: Sequence[_Fact]) -> PredicateKind:
 
 
 def _by_predicate(facts: Iterable[_Fact]) -> dict[str, list[_Fact]]:
-    found: dict[str, list[_Fact]] = {}
+    groups: dict[str, list[_Fact]] = {}
     for each in facts:
-        found.setdefault(each.predicate, []).append(each)
-    return found
+        groups.setdefault(each.predicate, []).append(each)
+    return groups
 
-
-# Runs: numbers that are remembered in sorted arrays, to which more come all the time.
-#
-# To look for some thousand among twenty million takes a search in each of a dozen arrays. A table without an index is
-# read whole for it, each time.
 
 Numbers: TypeAlias = np.ndarray[tuple[int], np.dtype[np.uint64]]
-Marks: TypeAlias = np.ndarray[tuple[int], np.dtype[np.bool_]]
+Mask: TypeAlias = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 LONGEST_RUN = 4_194_304
-"""Numbers of a run from which on it stays as it is: while two become one there is room for both, 64 MB at worst."""
+"""Numbers of a run that is not merged any more: a merge needs memory for both runs, 64 MB at worst."""
 
 
 class SortedRuns:
-    """Each is more than twice as long as the one after it, or so long that it stays: a number is moved as often as its
-    run has doubled."""
+    """A set of numbers in sorted arrays.
 
-    def __init__(self) -> None:
+    Each array is more than twice as long as the next one, or has `longest` numbers: a number is moved as often as its
+    run has doubled. A lookup is a binary search in each array.
+    """
+
+    def __init__(self, longest: int = LONGEST_RUN) -> None:
         self._runs: list[Numbers] = []
+        self._longest = longest
 
-    def having(self, numbers: Numbers) -> Marks:
-        """Which of the numbers are there. They are found the sooner if they are in order."""
-        found = np.zeros(len(numbers), np.bool_)
+    def contains(self, numbers: Numbers) -> Mask:
+        """Return which of the numbers are in the set; faster if they are in order."""
+        contained = np.zeros(len(numbers), np.bool_)
         for run in self._runs:
-            places = np.minimum(np.searchsorted(run, numbers), len(run) - 1)
-            found |= run[places] == numbers
-        return found
+            indexes = np.minimum(np.searchsorted(run, numbers), len(run) - 1)
+            contained |= run[indexes] == numbers
+        return contained
 
     def add(self, numbers: Numbers) -> None:
-        """Numbers in order."""
+        """Add numbers that are in order."""
         if len(numbers):
             self._runs.append(numbers)
-        while len(self._runs) > 1 and len(self._runs[-2]) < min(2 * len(self._runs[-1]), LONGEST_RUN):
+        while len(self._runs) > 1 and len(self._runs[-2]) < min(2 * len(self._runs[-1]), self._longest):
             merged = np.concatenate([self._runs.pop(), self._runs.pop()])
-            # What is sorted in stretches is sorted in one pass over it.
+            # A stable sort merges sorted runs in one pass.
             merged.sort(kind="stable")
             self._runs.append(merged)
 
 
-# Repetitions: which predicates have triples that come again, and whether events share an id.
-#
-# By hashes: two triples of one hash may be one triple, two of different hashes are not. So what is told to be there
-# only once is. A triple with a greater subject than any of its predicate was not there, whatever its hash; of what
-# came long ago only these are remembered. Names that are in the order of time, as those that the broker gives, stay
-# known to be there once however much comes; others until there is more than hashes are remembered of.
-
 Predicate: TypeAlias = str | None
-"""None, itself no predicate, stands for ids of events: they lie among the subjects of triples."""
+"""A predicate, or None for the ids of events, which are treated as subjects."""
 
 # Hashes of a predicate's triples together with its ends: the rows are read once for both.
 _NEW = """
@@ -266,15 +250,15 @@ UNION ALL SELECT NULL, list(hash(graph)), min(graph), max(graph) FROM {rows} WHE
 """
 
 
-class _Stretch:
-    """What came in a stretch of time: hashes, and the greatest subject of each predicate."""
+class _Generation:
+    """The triples of an interval of time: hashes, and the greatest subject of each predicate."""
 
     def __init__(self) -> None:
         self.hashes, self.rows = SortedRuns(), 0
         self.greatest: dict[Predicate, str] = {}
 
     def reaches(self, predicate: Predicate, subject: str) -> bool:
-        """Did the predicate have this subject, or a greater one?"""
+        """Whether the predicate had this subject or a greater one."""
         return predicate in self.greatest and subject <= self.greatest[predicate]
 
     def raise_to(self, greatest: Iterable[tuple[Predicate, str]]) -> None:
@@ -283,59 +267,62 @@ class _Stretch:
 
 
 class DuplicateIndex:
-    """Of the lake up to a position. Belongs to one connection."""
+    """The predicates with duplicate triples in the lake up to a position, found over one connection."""
 
     def __init__(self, duck: duckdb.DuckDBPyConnection) -> None:
         self._duck = duck
-        self.begin()
+        self.reset()
 
-    def begin(self) -> None:
-        """From nothing: there are no rows yet, or some are gone."""
-        self._intake, self._repeating = SnapshotProgress(), frozenset[Predicate]()
-        self._past, self._before, self._now = _Stretch(), _Stretch(), _Stretch()
-        """Of the past there are no hashes any more."""
+    def reset(self) -> None:
+        self._progress, self._repeating = SnapshotProgress(), frozenset[Predicate]()
+        self._oldest, self._older, self._newest = _Generation(), _Generation(), _Generation()
+        """The oldest generation has no hashes."""
 
-    def of(self, snapshot: Snapshot) -> frozenset[Predicate] | None:
-        """The predicates some of whose triples may be there more than once, and None if some events may have one id.
-        Nothing at all while that is not known."""
-        return self._repeating if self._intake.holds(snapshot) else None
+    def get(self, snapshot: Snapshot) -> frozenset[Predicate] | None:
+        """Return the predicates that may have duplicate triples, with None among them if events may share an id.
+
+        The result is None while that is unknown.
+        """
+        return self._repeating if self._progress.holds(snapshot) else None
 
     def missing(self, snapshot: Snapshot) -> Sequence[SnapshotPortion]:
-        """What is yet to be looked at. Where rows are gone, everything begins anew."""
-        if not self._intake.follows(snapshot):
-            self.begin()
-        return self._intake.missing(snapshot)
+        if not self._progress.follows(snapshot):
+            self.reset()
+        return self._progress.missing(snapshot)
 
-    def take(self, portion: SnapshotPortion) -> None:
-        found = self._duck.sql(_NEW.format(rows=portion.relation)).to_arrow_table()
-        # What repeats has repeated ever after: nothing of it need be remembered.
-        new = [name not in self._repeating for name in found["predicate"].to_pylist()]
-        found = found.filter(pa.array(new, pa.bool_()))
-        names, least, greatest = (found[each].to_pylist() for each in ("predicate", "least", "greatest"))
+    def add(self, portion: SnapshotPortion) -> None:
+        groups = self._duck.sql(_NEW.format(rows=portion.relation)).to_arrow_table()
+        # A predicate with duplicates stays one: its hashes are not needed any more.
+        new = [name not in self._repeating for name in groups["predicate"].to_pylist()]
+        groups = groups.filter(pa.array(new, pa.bool_()))
+        names, least, greatest = (groups[each].to_pylist() for each in ("predicate", "least", "greatest"))
         ends = list(zip(names, least, strict=True))
-        late = {name for name, first in ends if self._past.reaches(name, first)}
-        sought = [any(each.reaches(name, first) for each in (self._before, self._now)) for name, first in ends]
-        self._repeating |= late | self._twice(names, found["hashes"].combine_chunks(), np.array(sought, np.bool_))
-        self._now.raise_to(zip(names, greatest, strict=True))
-        self._intake.took(portion)
-        if self._now.rows > HASHED_QUADS // 2:
-            self._past.raise_to(self._before.greatest.items())
-            self._before, self._now = self._now, _Stretch()
+        late = {name for name, first in ends if self._oldest.reaches(name, first)}
+        sought = [any(each.reaches(name, first) for each in (self._older, self._newest)) for name, first in ends]
+        self._repeating |= late | self._find_duplicates(
+            names, groups["hashes"].combine_chunks(), np.array(sought, np.bool_)
+        )
+        self._newest.raise_to(zip(names, greatest, strict=True))
+        self._progress.mark_done(portion)
+        if self._newest.rows > HASHED_QUADS // 2:
+            self._oldest.raise_to(self._older.greatest.items())
+            self._older, self._newest = self._newest, _Generation()
 
-    def _twice(self, names: Sequence[Predicate], found: pa.ListArray[pa.UInt64Scalar], sought: Marks) -> set[Predicate]:
-        """The predicates of triples that come twice, or were there before, which only those that are `sought` can have
-        been. What is found is there from now on."""
-        hashes = found.flatten().to_numpy()
+    def _find_duplicates(
+        self, names: Sequence[Predicate], lists: pa.ListArray[pa.UInt64Scalar], sought: Mask
+    ) -> set[Predicate]:
+        """Add hashes; return the predicates with a duplicate among them or, if `sought`, among earlier ones."""
+        hashes = lists.flatten().to_numpy()
         order = np.argsort(hashes)
         ordered = hashes[order]
-        owners = np.repeat(np.arange(len(names)), found.value_lengths().to_numpy())[order]
+        owners = np.repeat(np.arange(len(names)), lists.value_lengths().to_numpy())[order]
         again = np.zeros(len(ordered), np.bool_)
         again[1:] = ordered[1:] == ordered[:-1]
         known = sought[owners]
-        again[known] |= self._before.hashes.having(ordered[known]) | self._now.hashes.having(ordered[known])
-        self._now.hashes.add(ordered)
-        self._now.rows += len(ordered)
+        again[known] |= self._older.hashes.contains(ordered[known]) | self._newest.hashes.contains(ordered[known])
+        self._newest.hashes.add(ordered)
+        self._newest.rows += len(ordered)
         return {names[number] for number in np.unique(owners[again])}
 
     def finish(self) -> None:
-        """There is nothing to be made of it."""
+        """Nothing remains to be done."""

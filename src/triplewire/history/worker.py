@@ -90,26 +90,26 @@ class QueryWorker:
         with self._lock:
             self._cancelled = number
             if self._running is not None and self._running[0] == number:
-                self._running[1].ring()
+                self._running[1].interrupt()
 
     def _answer(self, number: int, request: HistoryRequest) -> None:
-        with self._history.alarm(request) as alarm:
-            self._begin(number, alarm)
-            last = self._run_query(request, alarm)
+        with self._history.start_deadline(request) as deadline:
+            self._begin(number, deadline)
+            last = self._run_query(request, deadline)
             with self._lock:
                 self._running = None
         self._send(last)
 
-    def _begin(self, number: int, alarm: Deadline) -> None:
+    def _begin(self, number: int, deadline: Deadline) -> None:
         with self._lock:
-            self._running = (number, alarm)
+            self._running = (number, deadline)
             if self._cancelled == number:
-                alarm.ring()
+                deadline.interrupt()
 
-    def _run_query(self, request: HistoryRequest, alarm: Deadline) -> bytes:
+    def _run_query(self, request: HistoryRequest, deadline: Deadline) -> bytes:
         """Send the answer and return the frame that ends it."""
         try:
-            self._stream(request, alarm)
+            self._stream(request, deadline)
             return encode_frame(FrameKind.END)
         except WrongEngine:
             return encode_frame(FrameKind.WRONG_ENGINE)
@@ -123,14 +123,14 @@ class QueryWorker:
             logger.exception("a query failed: %s", request.text[:1_000])
             return encode_error_frame(TriplewireError("the query failed unexpectedly; the log of the edge says more"))
 
-    def _stream(self, request: HistoryRequest, alarm: Deadline) -> None:
+    def _stream(self, request: HistoryRequest, deadline: Deadline) -> None:
         """Send the head with the first chunk: an error before that still becomes an error response."""
-        answer = self._history.answer(request, alarm)
+        answer = self._history.answer(request, deadline)
         head = encode_json_frame(FrameKind.HEAD, {"content_type": answer.content_type})
         for chunk in answer.chunks:
             self._send(head + encode_frame(FrameKind.DATA, chunk))
             head = b""
-            alarm.check()
+            deadline.check()
         if head:
             self._send(head)
 

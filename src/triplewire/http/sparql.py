@@ -234,7 +234,7 @@ class SparqlEndpoint:
     async def _answer(self, request: web.Request, asked: HistoryRequest) -> web.StreamResponse:
         policy = (await self._workers.run(self._policies.current)).policy
         sight = visibility_of(caller(request), Verb.QUERY, policy)
-        answer = await self._answers.ask(asked if sight is None else replace(asked, sight=sight))
+        answer = await self._answers.ask(asked if sight is None else replace(asked, visibility=sight))
         try:
             return await _stream_answer(request, answer)
         finally:

@@ -21,12 +21,12 @@ LOSSES = pa.schema(
         pa.field("extensions", pa.string()),
     ]
 )
-"""What events lose: how many quads, and the number of the first that is left to them; null where they go whole. Where
-another quad becomes the first, `extensions` are what it has to take over."""
+"""Losses of events: the number of quads, and the index of the first quad that remains; null if the whole event is
+erased. If another quad becomes the first, `extensions` holds the values that it takes over."""
 
 
 class ErasureScope(StrEnum):
-    """What a name is the name of."""
+    """The kind of thing that the name of an erasure names."""
 
     EVENT = "event"
     """The event of that id, whole."""
@@ -39,7 +39,7 @@ class ErasureScope(StrEnum):
 
 @dataclass(frozen=True)
 class Erasure:
-    """Everything of a name that was published before a position goes. What is published after it is new, and stays."""
+    """Everything under a name that was published before a position is erased. Later events are new, and stay."""
 
     id: str
     scope: ErasureScope
@@ -60,7 +60,7 @@ class Erasure:
         return term in (subject, object_) or (object_.startswith("<<") and f" {term} " in object_)
 
     def left(self, event: str, source: str | None, text: str) -> str | None:
-        """What is left of the text of an event that was published before; None where nothing is."""
+        """The text of an earlier event that remains; None if nothing does."""
         if (event if self.scope is not ErasureScope.SOURCE else source) == self.name:
             return None
         if self.scope is not ErasureScope.SUBJECT or iri(self.name) not in text:
@@ -81,7 +81,7 @@ def find_affected(entries: pa.Table, erasure: Erasure) -> pa.Array:
 
 
 def compute_losses(entries: pa.Table, erasure: Erasure) -> pa.Table:
-    """What the events of a table of entries lose."""
+    """The losses of the events in a table of entries, as `LOSSES`."""
     found = find_affected(entries, erasure)
     rows = found.to_pylist()
     texts = [entries["text"][row].as_py().split("\n") for row in rows]
@@ -94,7 +94,7 @@ def compute_losses(entries: pa.Table, erasure: Erasure) -> pa.Table:
 
 
 def apply_erasures(entries: pa.Table, erasures: Sequence[Erasure]) -> pa.Table:
-    """What is left of a table of entries: rows with the text that is left, in their order."""
+    """The table of entries without erased events, and with the text that remains of others."""
     for erasure in erasures:
         rows = find_affected(entries, erasure).to_pylist()
         if rows:

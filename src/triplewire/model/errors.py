@@ -72,7 +72,7 @@ class UnknownMediaType(InputError):
 
 
 class NotAcceptable(InputError):
-    """What was asked for comes in none of the formats that the caller takes. `known` lists those that there are."""
+    """The answer has no format that the caller accepts. `known` lists the formats that exist."""
 
     def __init__(self, given: str, known: tuple[str, ...]) -> None:
         super().__init__(f"{given} cannot be given; there are {', '.join(known)}")
@@ -132,7 +132,7 @@ class BadRequest(InputError):
 
 
 class Unauthenticated(TriplewireError):
-    """Who asks has shown nothing, or nothing that is good. `given` tells whether something was shown."""
+    """No credential, or none that is valid. `given` says whether there was one."""
 
     def __init__(self, message: str, *, given: bool = False) -> None:
         super().__init__(message)
@@ -140,7 +140,7 @@ class Unauthenticated(TriplewireError):
 
 
 class Forbidden(TriplewireError):
-    """Who asks is known, and may not. `scope` is the grant that is missing, where a grant would do."""
+    """A known client without the permission. `scope` is the grant that is missing, if a grant would help."""
 
     def __init__(self, message: str, *, scope: str = "") -> None:
         super().__init__(message)
@@ -148,15 +148,15 @@ class Forbidden(TriplewireError):
 
 
 class NotFound(TriplewireError):
-    """Nothing of that name is here."""
+    """No such stream, subscription or event."""
 
 
 class Gone(NotFound):
-    """What was here is kept no more."""
+    """It existed, and does not any more."""
 
 
 class Conflict(TriplewireError):
-    """What the caller goes by has changed since."""
+    """It has changed since the caller read it."""
 
 
 class DuplicateId(Conflict):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from triplewire.model.events import END, START
 
@@ -28,7 +28,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Owner:
-    """Who made a subscription, with what was granted to them then, and the roles that they had."""
+    """The principal that made a subscription, with the grants and roles that it had then."""
 
     name: str
     grants: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class Owner:
 
 @dataclass(frozen=True)
 class Subscription:
-    """A standing question, from the position at which it was made to the one at which it ended.
+    """A standing query over single events, from the position at which it was made to the one at which it ended.
 
     It sees the events at positions p with `since < p < until`, and those from `begins` on that came before it was made.
     One that follows ontologies has a version for each of theirs, and one whose owner comes to see more or less has
@@ -47,7 +47,7 @@ class Subscription:
 
     id: str
     sparql: str | None
-    """None where every event is meant that the fields below let through."""
+    """None if it matches every event that the fields below let through."""
     kind: Kind
     shape: str
     constants: tuple[str, ...]
@@ -58,7 +58,7 @@ class Subscription:
     vocabulary: Names = None
     """How the IRI of some predicate or class of the event begins."""
     template: tuple[str, int] | None = None
-    """Of which the text is, and its version."""
+    """The name and version of the template that the text is from."""
     values: tuple[tuple[str, str], ...] = ()
     """The terms of the template's parameters."""
     filter: str | None = None
@@ -76,7 +76,7 @@ class Subscription:
     first: int | None = None
     """Where its first version began; None for that itself."""
     owner: Owner | None = None
-    """Who alone may see it, listen to it and end it; None for everyone."""
+    """The only principal that may see it, consume it and end it; None for everyone."""
     sight: str | None = None
     """The name of what its owner sees of events; None for everything."""
     created: int = 0
@@ -101,27 +101,27 @@ ANSWER = "urn:triplewire:answer:"
 
 
 class ReportStrategy(StrEnum):
-    """What of a window's answer is told."""
+    """The part of a window's answer that is delivered."""
 
     ALL = "rstream"
     """The whole answer, window after window."""
     NEW = "istream"
-    """What the window before did not have."""
+    """Solutions that the window before did not have."""
     OLD = "dstream"
-    """What the window before had, and this one has no more."""
+    """Solutions that the window before had, and this one has not."""
 
 
 class TimeDomain(StrEnum):
-    """By which clock windows go."""
+    """The clock of windows."""
 
     EVENT = "event"
-    """When events happened, as their publishers say; windows close behind a watermark."""
+    """The time at which events happened, as their publishers say; windows close behind a watermark."""
     ARRIVAL = "arrival"
-    """When they were taken in."""
+    """The time at which the log has stored them."""
 
 
 class LatePolicy(StrEnum):
-    """What becomes of an event whose windows are closed."""
+    """The treatment of an event whose windows are closed."""
 
     DROP = "drop"
     """It counts for no window, and is counted as dropped."""
@@ -130,16 +130,16 @@ class LatePolicy(StrEnum):
 
 
 class QueryState(StrEnum):
-    """What becomes of a continuous query."""
+    """The state of a continuous query."""
 
     ON = "on"
     SUSPENDED = "suspended"
-    """It held more than it may; nothing of it is kept, and nothing is told."""
+    """It exceeded its limit of state; no state is kept, and nothing is delivered."""
 
 
 @dataclass(frozen=True)
 class ContinuousQuery:
-    """A question across events, from the position at which it was registered to the one at which it ended.
+    """A standing query across events, from the position at which it was registered to the one at which it ended.
 
     Without windows it is *unbounded*: it is told of every combination of triples published at positions p with
     `since < p < until` that answers it, once, when the last of them arrives. With windows it is told what its windows
@@ -150,26 +150,26 @@ class ContinuousQuery:
     text: str
     """SPARQL, or RSP-QL with its windows."""
     name: str | None = None
-    """As its owner calls it."""
+    """The name that its owner gave it."""
     group: int | None = None
-    """Of an unbounded one: queries of one group differ in nothing but where they were registered. Answers are kept by
-    group; each is for those members that were registered before the oldest triple in it."""
+    """Unbounded queries only: queries of one group differ only in the position at which they were registered. Answers
+    are stored by group; each is for the members that were registered before its oldest triple."""
     structure: str | None = None
-    """Likewise, the key of what is left of it when its constants are lifted out."""
+    """Unbounded queries only: the key of the query without its constants."""
     constants: tuple[str, ...] = ()
-    """And these."""
+    """The constants that fill the structure."""
     variables: tuple[str, ...] = ()
-    """The names of what is told, in order; none where triples are made of it."""
+    """The variables of answers, in order; none for CONSTRUCT."""
     distinct: bool = False
-    """Of an unbounded one: each answer is told once, and not once for every combination that gives it."""
+    """Unbounded queries only: each answer is delivered once, not once per combination of triples that gives it."""
     into: str | None = None
     """The stream to which answers are published as events: always so of windows and of CONSTRUCT."""
     streams: tuple[str, ...] | None = None
-    """Of an unbounded one: only events of these; None means of every stream."""
+    """Unbounded queries only: the streams whose events count; None is all."""
     within: float | None = None
     """The seconds within which all pieces of an answer must have arrived; older ones are forgotten."""
     span: int | None = None
-    """Likewise, the number of positions."""
+    """The number of positions within which all triples of an answer must lie."""
     time: TimeDomain = TimeDomain.ARRIVAL
     lateness: float = 0.0
     """By how many seconds events may be late before their windows close."""
@@ -178,28 +178,21 @@ class ContinuousQuery:
     """The first position of the past that counts, too; None for one that does not look back."""
     state: QueryState = QueryState.ON
     owner: Owner | None = None
-    """Who alone may see it, listen to it and end it; None for everyone."""
+    """The only principal that may see it, consume it and end it; None for everyone."""
     created: int = 0
     since: int = 0
     until: int = END
 
     @property
     def made(self) -> int:
-        """It has one version, which begins where it was registered."""
+        """The position at which it was registered: a query has one version."""
         return self.since
 
     @property
     def after(self) -> int:
-        """Of an answer, every piece lies after it: where it was registered, or as far back as it looks."""
+        """The position after which all triples of an answer lie: its registration, or the start of its backfill."""
         return self.since if self.begins is None else self.begins - 1
 
     @property
     def windowed(self) -> bool:
         return self.group is None
-
-
-def query_to_value(query: ContinuousQuery) -> dict[str, Any]:
-    """As JSON, without what follows from where it is kept."""
-    kept = {name: value for name, value in vars(query).items() if name not in ("id", "since", "until", "owner")}
-    owner = {} if query.owner is None else {"owner": vars(query.owner)}
-    return {name: value for name, value in kept.items() if value is not None} | owner

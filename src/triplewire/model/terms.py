@@ -21,7 +21,7 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 TW = "https://triplewire.dev/ns#"
 GENID = "urn:triplewire:genid:"
-"""How the IRIs begin that stand for blank nodes."""
+"""The prefix of IRIs that stand for blank nodes."""
 
 XSD_STRING = XSD + "string"
 RDF_LANG_STRING = RDF + "langString"
@@ -57,7 +57,7 @@ def is_literal(term: str) -> bool:
 
 
 def is_plain(term: str) -> bool:
-    """Is it an IRI or an xsd:string, which equal nothing but themselves?"""
+    """Whether the term is an IRI or an xsd:string, which equal only themselves."""
     return term.endswith('"') or is_iri(term)
 
 
@@ -80,7 +80,7 @@ def parse_literal(term: str) -> Literal:
 
 
 def plain(term: str) -> str:
-    """What `STR()` gives: the address of an IRI, the lexical form of a literal."""
+    """The value of `STR()`: the address of an IRI, the lexical form of a literal."""
     return parse_literal(term).lexical if is_literal(term) else term[1:-1]
 
 

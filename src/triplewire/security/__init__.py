@@ -1,4 +1,4 @@
-"""Who may do what: verbs, grants, and those who hold them; policies, and what they leave to be seen."""
+"""Authentication and authorization: principals, grants, policies and row-level security."""
 
 from triplewire.security.policy import Policy, PublishPermit, parse_policy, publish_permit_of, visibility_of
 from triplewire.security.principals import EVERYONE, NOBODY, Grant, Principal, Verb

@@ -12,11 +12,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 import orjson
 
 from triplewire.model.errors import StorageFull
+
+AUDIT_BYTES: Final = 16 * 1024 * 1024
+"""Bytes of a file of the audit log, some 60,000 lines; then another is begun."""
+
+AUDIT_VOLUMES: Final = 16
+"""Files that are kept of acts, and as many of refusals: at most 256 MB of each."""
 
 ACTS = "acts"
 REFUSALS = "refusals"
@@ -30,8 +36,8 @@ class AuditLog:
     """The books in a folder. A volume that has as many bytes as it may is put aside, and of those the oldest goes."""
 
     folder: Path
-    size: int
-    volumes: int
+    size: int = AUDIT_BYTES
+    volumes: int = AUDIT_VOLUMES
     """How many of a book are kept, the one that is written to among them."""
 
     def write(self, book: str, records: Iterable[Mapping[str, Any]], *, sync: bool = False) -> None:

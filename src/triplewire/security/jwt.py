@@ -66,7 +66,7 @@ class UnknownKey(Unauthenticated):
 
 @dataclass(frozen=True)
 class JwtRules:
-    """What a token must say. Times may differ by `leeway` seconds, because clocks do."""
+    """Requirements for tokens. Times may differ by `leeway` seconds, because clocks do."""
 
     issuer: str
     audience: str
@@ -82,7 +82,7 @@ class PublicKey:
 
 
 class KeySet:
-    """A set of public keys, and those who are known by what was signed with one of them."""
+    """A set of public keys, and the principals whose tokens were verified with them."""
 
     def __init__(self, rules: JwtRules, clock: Clock) -> None:
         self._rules = rules
@@ -94,13 +94,13 @@ class KeySet:
         return len(self._keys)
 
     def replace(self, document: bytes) -> None:
-        """Go by another set from now on. Raises BadRequest for what is none, and then goes by the old one."""
+        """Replace the keys. Raises BadRequest for a document that is no key set; then the old keys stay."""
         self._keys = _parse_key_set(document)
         # What was signed with a key that was taken back is not good any more.
         self._verified.clear()
 
     def known(self, text: str) -> Principal | None:
-        """Who shows a token; None for a text that is none. Raises Unauthenticated, UnknownKey among it."""
+        """The principal of a token; None for a text that is no JWT. Raises Unauthenticated, or UnknownKey."""
         if text.count(".") != 2:
             return None
         sign = hashlib.sha256(text.encode()).digest()
@@ -131,7 +131,7 @@ class KeySet:
         return key
 
     def _check(self, claims: Mapping[str, Any]) -> None:
-        """Who made it, for whom, and from when on; whether it has expired is looked at each time."""
+        """Check issuer, audience and `nbf`. Expiry is checked at each use."""
         audience = claims.get("aud")
         if self._rules.audience not in (audience if isinstance(audience, list) else [audience]):
             raise _refusal(f"it is for another audience than {self._rules.audience}")
@@ -147,7 +147,7 @@ class KeySet:
 
 
 _OPTIONS = {f"verify_{name}": False for name in ("exp", "nbf", "iat", "aud", "iss", "sub", "jti")}
-"""What the library would check by a clock of its own, or otherwise than we do."""
+"""Checks that the library would do by its own clock, or in another way."""
 
 
 def _parse_key_set(document: bytes) -> dict[str | None, PublicKey]:
@@ -197,7 +197,7 @@ def _parse_scope(texts: Iterable[str]) -> Iterable[Grant]:
 
 
 def _grants_of_topics(claim: object) -> frozenset[Grant]:
-    """What the claim `mercure` grants: to publish to topics, and to subscribe to them, which is to consume."""
+    """Grants of the claim `mercure`: to publish to topics, and to subscribe to them, which is `consume`."""
     said = claim if isinstance(claim, dict) else {}
     pairs = ((verb, said.get(name)) for name, verb in (("publish", Verb.PUBLISH), ("subscribe", Verb.CONSUME)))
     named = ((verb, stream_pattern_of(each)) for verb, topics in pairs for each in _texts(topics))
@@ -228,8 +228,8 @@ logger = logging.getLogger(__name__)
 
 
 class JwtAuthenticator:
-    """Knows those who show a JWT. The keys are read when the first one comes, again where a key is not known, and now
-    and then; never on the event loop, and never more often than once in a while, whatever is shown."""
+    """Authenticates by JWT. The keys are read at the first token, again when a key is unknown, and periodically; never
+    on the event loop, and at a bounded rate, whatever clients send."""
 
     def __init__(self, keys: KeySet, read: Callable[[], bytes], clock: Clock) -> None:
         self._keys = keys
@@ -240,7 +240,7 @@ class JwtAuthenticator:
         self._turn = asyncio.Lock()
 
     async def known(self, credential: str) -> Principal | None:
-        """Raises Unavailable where the keys could never be read."""
+        """Raises Unavailable if the keys could never be read."""
         if credential.count(".") != 2:
             return None
         await self._refresh(self._old)
@@ -251,7 +251,7 @@ class JwtAuthenticator:
             return self._keys.known(credential)
 
     async def _refresh(self, due: float) -> None:
-        """Read the keys, if it is time to. What fails is told, and tried again; the keys that are known stay."""
+        """Read the keys if they are due. A failure is logged, and retried later; the known keys stay."""
         if self._clock.ticks() >= max(due, self._not_before):
             async with self._turn:
                 if self._clock.ticks() >= max(due, self._not_before):
@@ -271,8 +271,8 @@ class JwtAuthenticator:
 
 
 def key_set_reader(place: str) -> Callable[[], bytes]:
-    """Reads the document at a file's path or an https address. Raises BadRequest for an address that anybody on the way
-    could answer for; on this machine http will do."""
+    """Return a function that reads the document from a file or an https address. Raises BadRequest for an address that
+    is not protected by TLS, except on this machine."""
     parts = urlsplit(place)
     if parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK):
         return partial(_download, place)

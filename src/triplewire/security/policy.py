@@ -40,7 +40,7 @@ POLICY_RULES: Final = 256
 """Rules about seeing, and as many about publishing. All are looked at for each pair of name and roles that asks."""
 
 POLICY_PATTERNS: Final = 4_096
-"""What these allow and deny in all. Each becomes a part of a condition in every query of those whom it concerns."""
+"""Patterns that allow and deny, in all. Each is a part of a condition in every query that it concerns."""
 
 
 _REMEMBERED_PRINCIPALS = 4_096
@@ -57,7 +57,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class PublishPermit:
-    """What somebody may publish. Events are refused whole."""
+    """The events that a principal may publish. Events are refused whole."""
 
     scope: Visibility
     chapter: RuleSet
@@ -85,14 +85,14 @@ class PublishPermit:
 
 
 def visibility_of(principal: Principal, verb: Verb, policy: Policy | None) -> Visibility | None:
-    """What somebody sees who uses a verb (consume, subscribe or query): events of the streams on which it is granted to
-    them, and of these what the policy leaves. None: they see everything."""
+    """The visibility of a principal for a verb (consume, subscribe or query): events of the streams on which it is
+    granted, and of these the part that the policy shows. None: everything."""
     seen = _cached_visibility(policy, principal.name, principal.roles, principal.patterns(verb))
     return None if seen.is_whole else seen
 
 
 def publish_permit_of(principal: Principal, policy: Policy | None) -> PublishPermit | None:
-    """What somebody may publish by the policy; whether it is granted to them is another question. None: everything."""
+    """The events that a principal may publish by the policy, whatever is granted to it. None: everything."""
     return None if policy is None else _cached_permit(policy, principal.name, principal.roles)
 
 
@@ -146,7 +146,7 @@ def _check_entry(chapter: RuleSet, number: int, entry: RuleEntry, wrong: MakeRul
 
 
 def _denied_to_all(entry: RuleEntry, rule: PolicyRule, other: PolicyRule) -> RuleEntry | None:
-    """What the other rule denies to everybody whom the rule allows the entry, if it takes all of that away."""
+    """The principals to which the other rule denies the entry, if these are all that this rule allows it to."""
     if other is not rule and (other.but or not all(_is_selected(each, other.who) for each in rule.who)):
         return None
     denied = (each for each in other.entries if (each.effect, each.kind) == ("deny", entry.kind))

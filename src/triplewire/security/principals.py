@@ -57,7 +57,7 @@ class Grant:
 
     @classmethod
     def parsed(cls, text: str) -> frozenset[Grant]:
-        """What a text grants. Raises BadRequest, and says how it is written."""
+        """Parse a grant. Raises BadRequest, with the syntax."""
         if text == ALL_STREAMS:
             return frozenset(cls(verb) for verb in Verb)
         name, colon, pattern = text.partition(":")
@@ -109,10 +109,10 @@ class Principal:
 
 
 NOBODY = Principal("nobody")
-"""Who asks without being known, where the door is closed."""
+"""The principal of unauthenticated clients where authentication is required."""
 
 EVERYONE = Principal.granted("everyone", [ALL_STREAMS])
-"""Who asks where the door is open."""
+"""The principal of all clients where authentication is off."""
 
 
 # Topics: the addresses by which Mercure names streams, as patterns of streams.
@@ -160,6 +160,6 @@ class Authenticator(Protocol):
     """Knows principals by their credentials."""
 
     async def known(self, credential: str) -> Principal | None:
-        """Who shows the credential, or None where it is none of those that it can tell. Raises Unauthenticated for one
-        that it can tell and that is not good: expired, revoked, forged."""
+        """The principal of a credential, or None if it is of another kind. Raises Unauthenticated for a credential of
+        this kind that is not valid: expired, revoked, forged."""
         ...

@@ -35,18 +35,18 @@ _ID_ALPHABET = string.ascii_lowercase + string.digits
 _ALPHABET = string.ascii_letters + string.digits
 _ID_CHARACTERS = 10
 _SECRET_CHARACTERS = 43
-"""Of 62 letters each: 256 bits."""
+"""43 characters of 62: 256 bits."""
 _TEXT = re.compile(rf"{TOKEN_PREFIX}_([a-z0-9]{{{_ID_CHARACTERS}}})_([A-Za-z0-9]{{{_SECRET_CHARACTERS}}})")
 _NO_TOKEN_DIGEST = hashlib.sha256(b"nobody").digest()
 
 
 @dataclass(frozen=True)
 class AccessToken:
-    """What is kept of a token. Times are microseconds since 1970."""
+    """A token as it is stored. Times are microseconds since 1970."""
 
     id: str
     name: str
-    """What it is for, as whoever made it says."""
+    """The purpose that its maker gave."""
     digest: bytes = field(repr=False)
     allows: tuple[str, ...]
     """Its grants as they are written."""
@@ -57,7 +57,7 @@ class AccessToken:
 
     @property
     def principal(self) -> Principal:
-        """Who shows it. Raises BadRequest where what it allows is written wrongly."""
+        """The principal of its bearer. Raises BadRequest for a malformed grant."""
         seconds = None if self.expires is None else self.expires / 1_000_000
         return replace(Principal.granted(principal_name(self.id), self.allows, self.roles), expires=seconds)
 

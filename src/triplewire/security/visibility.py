@@ -62,7 +62,7 @@ class PatternSet:
         return name in allowed or name.startswith(allowed_starts)
 
     def met(self, other: PatternSet) -> PatternSet:
-        """What lies in both."""
+        """The names that match both."""
         pairs = ((one, two) for one in self.allowed for two in other.allowed if overlaps(one, two))
         return PatternSet.of((_narrower(*each) for each in pairs), (*self.denied, *other.denied))
 
@@ -128,7 +128,7 @@ Effect: TypeAlias = Literal["allow", "deny"]
 
 @dataclass(frozen=True)
 class Selector:
-    """Those of a role, or of a name, by a pattern. `*` of any kind is everybody."""
+    """The principals of a role or a name, by a pattern. `*` is everybody."""
 
     by: Literal["role", "name", "any"]
     pattern: str = ALL
@@ -182,8 +182,8 @@ class PolicyRule:
 
 @dataclass(frozen=True)
 class RuleSet:
-    """All rules about seeing, or all about publishing. What is denied to somebody is denied whatever else is said; what
-    is not, but allowed, is allowed; of the rest `defaults` says what holds."""
+    """All rules for visibility, or all for publishing. A denial overrides every permission; for names without either,
+    `defaults` decides."""
 
     defaults: tuple[tuple[ResourceKind, Effect], ...]
     rules: tuple[PolicyRule, ...]
@@ -192,11 +192,11 @@ class RuleSet:
         return dict(self.defaults)[kind]
 
     def for_(self, name: str, roles: frozenset[str]) -> RuleSet:
-        """What speaks to somebody."""
+        """The rules that apply to a principal."""
         return RuleSet(self.defaults, tuple(rule for rule in self.rules if rule.speaks_to(name, roles)))
 
     def scope(self, kind: ResourceKind) -> PatternSet:
-        """What all rules together leave of a kind."""
+        """The names of a kind that the rules allow."""
         base = [ALL] if self.default(kind) == "allow" else []
         allowed = [each for rule in self.rules for each in rule.patterns("allow", kind)]
         return PatternSet.of([*base, *allowed], [each for rule in self.rules for each in rule.patterns("deny", kind)])
@@ -233,8 +233,8 @@ _REMEMBERED_PREDICATES = 4_096
 
 @dataclass(frozen=True)
 class Visibility:
-    """What is in sight: streams by name; graphs, classes and predicates as terms. Those who have equal ones can share
-    whatever was made for them."""
+    """The visible streams by name, and the visible graphs, classes and predicates as terms. Principals with equal
+    visibilities can share everything that is computed for them."""
 
     streams: PatternSet = EVERYTHING
     graphs: PatternSet = EVERYTHING
@@ -262,16 +262,16 @@ class Visibility:
         return self.graphs.is_all and self.leaves_events
 
     def within(self, streams: PatternSet) -> Visibility:
-        """What of it lies in these streams. All that see nothing are one."""
+        """This visibility, limited to some streams. All that show nothing are `NONE_VISIBLE`."""
         made = replace(self, streams=self.streams.met(streams))
         return NONE_VISIBLE if made.is_blind else made
 
     def sees_event(self, stream: str, graph: str) -> bool:
-        """Are stream and graph in sight? `graph` is the event's id. Of the quads nothing is said."""
+        """Whether stream and graph are visible. `graph` is the event's id. Quads are not considered."""
         return stream in self.streams and f"<{graph}>" in self.graphs
 
     def visible(self, text: str) -> str | None:
-        """What of an event's text is in sight, where its stream and graph are; None for nothing."""
+        """The visible part of an event's text, if its stream and graph are visible; None if there is none."""
         if self.leaves_events or not self._concerns(text):
             return text
         lines = text.split("\n")
@@ -279,7 +279,7 @@ class Visibility:
         return text if len(left) == len(lines) else "\n".join(left) or None
 
     def _by_predicate(self, lines: list[str]) -> list[str]:
-        """Those that are in sight where no class counts. There are few predicates, so it is remembered of each."""
+        """The visible lines if all classes are visible. There are few predicates, so the answer for each is cached."""
         known = self._known
         if len(known) > _REMEMBERED_PREDICATES:
             known.clear()
@@ -303,7 +303,7 @@ class Visibility:
         return {}
 
     def redacted(self, stream: str, graph: str, text: str) -> str | None:
-        """What of an event is in sight, as its text; None where it is not there."""
+        """The visible part of an event, as text; None if it is hidden."""
         return self.visible(text) if self.sees_event(stream, graph) else None
 
     def _hidden(self, lines: list[list[str]]) -> set[str]:
@@ -329,7 +329,7 @@ class Visibility:
 
     @cached_property
     def marks(self) -> tuple[str, ...] | None:
-        """What stands in every text of which something is out of sight; None where all may be of such."""
+        """Texts of which at least one occurs in every event that has something to hide; None if any event may."""
         if self.predicates.allowed != (ALL,):
             return None
         marks = [f"\t{TRIPLE_TERM}", *_search_texts(self.predicates, "\t", "\t")]
@@ -338,7 +338,7 @@ class Visibility:
         return (*marks, *_search_texts(self.classes, _TYPE, ""))
 
     def to_json(self) -> dict[str, Any]:
-        """By the kind of what is seen, `allowed` and `denied` patterns. What is all in sight is left out."""
+        """The `allowed` and `denied` patterns by kind of resource. Kinds that are all visible are left out."""
         told = {name: getattr(self, name) for name in RESOURCE_KINDS}
         return {
             name: {"allowed": each.allowed, "denied": each.denied} for name, each in told.items() if not each.is_all
@@ -346,7 +346,7 @@ class Visibility:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Visibility:
-        """What `to_json` made."""
+        """The inverse of `to_json`."""
         return cls(
             **{name: PatternSet(tuple(each["allowed"]), tuple(each["denied"])) for name, each in document.items()}
         )
@@ -365,8 +365,8 @@ def _search_texts(scope: PatternSet, before: str, after: str) -> list[str]:
 
 
 def redact_entries(sight: Visibility, entries: pa.Table) -> pa.Table:
-    """What of a table of entries is in sight: the columns `stream`, `event` and `text` are looked at, and in texts that
-    is left out which is not. The order stays; a table of which everything is in sight is the same table."""
+    """The visible part of a table of entries, by its columns `stream`, `event` and `text`. The order stays; a table
+    that is all visible is returned as it is."""
     left = _filter_column(entries, "stream", sight.streams, "{}")
     left = _filter_column(left, "event", sight.graphs, "<{}>")
     if sight.leaves_events or not left.num_rows:

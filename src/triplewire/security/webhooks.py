@@ -50,7 +50,7 @@ _INSIDE: Sequence[Network] = (
 
 @dataclass(frozen=True)
 class AllowedNetworks:
-    """Those that may be called although they are not public."""
+    """Networks that may be called although they are not public."""
 
     allowed: tuple[Network, ...] = ()
 
@@ -115,7 +115,7 @@ class WebhookTarget:
 
     @property
     def place(self) -> str:
-        """What may be told to anybody who looks after a deployment: addresses often have something secret in them."""
+        """The address without parts that are often secret, for logs."""
         return f"{self.host}:{self.port}"
 
 

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from socket import socket
-from typing import Any, Final
+from typing import Any
 
 import uvloop
 
@@ -73,15 +73,6 @@ from triplewire.storage.registry.streams import ShapesCache
 from triplewire.storage.sqlite import CommitWatch
 from triplewire.storage.webhooks import SqliteWebhookStore
 
-AUDIT_BYTES: Final = 16 * 1024 * 1024
-"""A volume of the audit log, some 60,000 lines; then another is begun."""
-
-AUDIT_VOLUMES: Final = 16
-"""Volumes that are kept of each of its two books: at most 256 MB of each."""
-
-
-# Entrances: what stands at the door of an edge, of the embedded twins.
-
 
 @dataclass(frozen=True)
 class EdgeAuth:
@@ -105,7 +96,7 @@ def make_auth(settings: Settings, access: Registry, clock: Clock) -> EdgeAuth:
         authenticators,
         (lambda: not ring.newest()) if waits else (lambda: False),
         Sessions(clock, ring.newest, knows.is_valid),
-        AuditMiddleware(AuditLog(settings.audit, AUDIT_BYTES, AUDIT_VOLUMES), clock, clients.address),
+        AuditMiddleware(AuditLog(settings.audit), clock, clients.address),
     )
 
 

@@ -99,7 +99,7 @@ class RollingRestart:
     clock: Clock
 
     @classmethod
-    def begun(cls, settings: Settings) -> RollingRestart:
+    def request(cls, settings: Settings) -> RollingRestart:
         """Ask the process that watches over the edges. Raises Unavailable where none does."""
         clock = SystemClock()
         before = frozenset(each.pid for each in read_statuses(settings.edge_statuses, clock))

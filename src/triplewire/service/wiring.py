@@ -47,7 +47,7 @@ def pipeline_ports(settings: Settings) -> JobPorts:
         open_outbox=partial(SqliteOutbox, settings.outbox.absolute()),
         open_lake=partial(DeltaLake, settings.lake.absolute()),
         open_archive=partial(_open_archive, settings.lake.absolute()),
-        open_background=partial(_open_static_data, settings.lake.absolute(), settings.log.absolute()),
+        open_static_data=partial(_open_static_data, settings.lake.absolute(), settings.log.absolute()),
         open_stores=partial(open_stores, settings),
         lake_files=settings.lake.absolute(),
         index_files=settings.index.absolute(),

@@ -52,10 +52,13 @@ def configure_session(session: SparkSession) -> None:
 
 
 def prune_query(
-    session: SparkSession, compiled: CompiledQuery, snapshot: Snapshot, sight: Visibility | None = None
+    session: SparkSession, compiled: CompiledQuery, snapshot: Snapshot, visibility: Visibility | None = None
 ) -> tuple[CompiledQuery, ScannedFiles]:
-    """The query over views of its own, each of those files alone that a scan needs, and of these what is in sight; and
-    which they are. The views are there until another query is prepared."""
+    """Return the query over views of its own and the files that it reads.
+
+    Each view reads only the files that its scan needs, and of these only visible rows. The views stay until another
+    query is prepared.
+    """
     paths, ranges = snapshot.paths, ZoneMaps(snapshot.files)
 
     def source(relation: str, alias: str, numbers: tuple[int, ...]) -> str:
@@ -64,25 +67,27 @@ def prune_query(
         chosen.createOrReplaceTempView(f"{relation}_{alias}")
         return f"{relation}_{alias} AS {alias}"
 
-    def source_in_sight(relation: str, alias: str, numbers: tuple[int, ...]) -> str:
+    def visible_source(relation: str, alias: str, numbers: tuple[int, ...]) -> str:
         _read_files(session, [paths[number] for number in numbers]).createOrReplaceTempView(f"stored_{alias}")
         made = seen.quads(f"stored_{alias}") if relation == "quads" else seen.events(f"stored_{alias}", _WHOLE)
         return f"({made}) AS {alias}"
 
-    if sight is None:
-        return ScanRewriter(snapshot, ranges, "spark", source).pruned(compiled)
-    seen = VisibleRelations(sight, "spark", _create_hidden_view(session, sight, snapshot, source))
-    within = sorted(ranges.within(visible_scan(sight)))
+    if visibility is None:
+        return ScanRewriter(snapshot, ranges, "spark", source).prune(compiled)
+    seen = VisibleRelations(visibility, "spark", _create_hidden_view(session, visibility, snapshot, source))
+    within = sorted(ranges.select_files(visible_scan(visibility)))
     _read_files(session, [paths[number] for number in within]).createOrReplaceTempView(_WHOLE)
-    return ScanRewriter(snapshot, ranges, "spark", source_in_sight).pruned(narrow_to_visible(compiled, sight))
+    return ScanRewriter(snapshot, ranges, "spark", visible_source).prune(narrow_to_visible(compiled, visibility))
 
 
-def _create_hidden_view(session: SparkSession, sight: Visibility, snapshot: Snapshot, source: ScanSource) -> str | None:
-    """A view of the instances that are out of sight."""
-    found = hidden_instances_query(sight, "spark")
+def _create_hidden_view(
+    session: SparkSession, visibility: Visibility, snapshot: Snapshot, source: ScanSource
+) -> str | None:
+    """A view of the instances that are hidden."""
+    found = hidden_instances_query(visibility, "spark")
     if found is None:
         return None
-    placed, _ = ScanRewriter(snapshot, ZoneMaps(snapshot.files), "spark", source).pruned(found)
+    placed, _ = ScanRewriter(snapshot, ZoneMaps(snapshot.files), "spark", source).prune(found)
     session.sql(placed.sql).createOrReplaceTempView(_HIDDEN)
     return _HIDDEN
 
@@ -187,11 +192,11 @@ class SparkEngine:
         return find_scanned(compiled, snapshot, ZoneMaps(snapshot.files), "spark")
 
     def batches(
-        self, compiled: CompiledQuery, snapshot: Snapshot, bounds: QueryLimits, sight: Visibility | None = None
+        self, compiled: CompiledQuery, snapshot: Snapshot, bounds: QueryLimits, visibility: Visibility | None = None
     ) -> Iterator[pa.RecordBatch]:
         self._interrupted.clear()
         with self._translated(bounds):
-            placed, scanned = prune_query(self._session, compiled, snapshot, sight)
+            placed, scanned = prune_query(self._session, compiled, snapshot, visibility)
             if self._reads is not None:
                 self._reads.add(scanned.zones_scanned)
             yield from stream_answer(self._session, placed)

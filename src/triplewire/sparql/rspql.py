@@ -53,8 +53,8 @@ def _parse_cached(text: str) -> Registration:
 
 
 def _parse(text: str) -> Registration:
-    cursor = start_parsing(text, None)
-    cursor.windows = windows = WindowDeclarations()
+    windows = WindowDeclarations()
+    cursor = start_parsing(text, None, windows)
     start = cursor.token
     report, name = _head(cursor) if cursor.accept("REGISTER") else (None, None)
     form = cursor.token

@@ -31,7 +31,8 @@ from triplewire.storage.webhooks import DeadLetter, WebhookProgress
 
 
 class PositionSequence:
-    """Counts positions. `head` moves only after what was stored at the positions can be read."""
+    """The sequence of positions that log and registry share. `head` moves only when entries at the positions can be
+    read."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -43,7 +44,7 @@ class PositionSequence:
 
     @contextmanager
     def taking(self, count: int) -> Iterator[range]:
-        """The next positions, for a block that stores something at them. A block that fails takes none."""
+        """Take positions for a block that stores something at them. A block that fails takes none."""
         with self._lock:
             yield range(self._head + 1, self._head + count + 1)
             self._head += count
@@ -58,7 +59,7 @@ _RECEIVED: Final = 7
 
 
 class MemoryLog:
-    """Events in a list, gone with the process. Given the registry's positions it shares one order with it."""
+    """The log in the memory of one process."""
 
     def __init__(self, positions: PositionSequence, clock: Clock) -> None:
         self._clock = clock
@@ -106,7 +107,7 @@ class MemoryLog:
         return appending.entries_table([list(islice(there, limit))])
 
     def entries(self, positions: Sequence[int]) -> pa.Table:
-        """Those of the given positions that hold an entry, in order and once each, as an `ENTRIES` table."""
+        """The entries at the given positions, in order and once each, as an `ENTRIES` table."""
         wanted = set(positions)
         return appending.entries_table([[row for row in self._rows if row[0] in wanted and row[_EVENT]]])
 
@@ -185,7 +186,7 @@ class MemoryLog:
 
 
 def _remaining_row(row: EntryRow, erasure: Erasure) -> EntryRow:
-    """The row with what is left of its text; one without an event where nothing is, in its place."""
+    """The row with the text that remains; a row without an event if nothing does."""
     if not row[_EVENT]:
         return row
     text = erasure.left(row[_EVENT], row[_SOURCE], row[_TEXT])
@@ -200,7 +201,7 @@ _CHANGE_POSITION = attrgetter("position")
 
 
 class MemoryRegistry:
-    """Named things, gone with the process. Given the log's positions it shares one order with it."""
+    """The registry in the memory of one process."""
 
     def __init__(self, positions: PositionSequence) -> None:
         self._positions = positions
@@ -253,7 +254,7 @@ def _redact_change(change: RegistryChange, value: Mapping[str, Any]) -> Registry
 
 
 def _copy_value(value: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """What a reader of a stored value would get: plain JSON, detached from the writer's own."""
+    """The value as a reader would get it: plain JSON, detached from the writer's object."""
     return None if value is None else orjson.loads(orjson.dumps(dict(value)))
 
 
@@ -261,7 +262,7 @@ def _copy_value(value: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
 
 
 class MemoryWebhookStore:
-    """Whoever shares it takes turns, as processes do over one directory."""
+    """The webhook store in the memory of one process."""
 
     def __init__(self) -> None:
         self._turn = Lock()

@@ -12,94 +12,93 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Protocol, TextIO
 
 from triplewire.model import END, START
 from triplewire.model.errors import Unavailable
 from triplewire.model.subscriptions import Owner
 from triplewire.storage import sqlite
-from triplewire.storage.registry.ports import RegistryChange
-from triplewire.storage.registry.subscriptions import parse_owner
+from triplewire.storage.registry.codec import EntryCodec
 
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """A message that was not taken, whatever was tried. What it said is not kept here but read again from history, so
-    that what is erased there is nowhere."""
+    """A message that could not be delivered. Its content is not stored here but read from history again, so that
+    erasure covers it."""
 
     hook: str
     position: int
     attempts: int
     reason: str
     status: int | None
-    """Of the last answer; None where there was none."""
+    """The status of the last response; None if there was none."""
     parked: int
     """When, in microseconds of the wall clock."""
 
 
 @dataclass(frozen=True)
 class WebhookProgress:
-    """How far a hook is: everything up to `position` was taken or parked."""
+    """The progress of a webhook: everything up to `position` was delivered or is a dead letter."""
 
     position: int
     failures: int = 0
-    """How often the message after that was tried in vain so far."""
+    """Failed attempts at the message after that."""
     reason: str = ""
-    """Why, the last time."""
+    """The reason of the last failure."""
     parked: int = 0
-    """How many letters it has; counted, not noted."""
+    """The number of dead letters; computed, not stored."""
 
 
 class ProgressStore(Protocol):
-    """Places, letters and secrets of hooks by their ids. Called from any thread, by several processes at once.
+    """Progress, dead letters and secrets of webhooks by id. Called from any thread, by several processes at once.
 
     Every twin passes the same contract suite (`tests/storage/test_webhooks.py`).
     """
 
     def note(self, places: Mapping[str, WebhookProgress], parked: Sequence[DeadLetter] = ()) -> None:
-        """How far hooks are, and what of that was parked, in one durable transaction. Raises StorageFull, and then
-        nothing is noted."""
+        """Store progress and new dead letters in one durable transaction. Raises StorageFull; then nothing is
+        stored."""
 
     def places(self) -> Mapping[str, WebhookProgress]:
-        """Of all hooks of which something was noted, or something is parked."""
+        """The progress of all webhooks that have progress or dead letters."""
 
     def letters(self, hook: str, after: int = START, limit: int = 1) -> Sequence[DeadLetter]:
-        """Those of a hook at positions above one, in order, so many at most."""
+        """The dead letters of a webhook at positions above one, in order, at most `limit`."""
 
     def remove(self, hook: str, positions: Sequence[int]) -> None:
-        """Letters of a hook."""
+        """Remove dead letters."""
 
 
 class RedeliveryRequests(Protocol):
-    """What whoever is asked to has delivered again, and whoever delivers does."""
+    """Requests to deliver dead letters again, which the delivering process carries out."""
 
     def ask(self, hook: str, positions: Sequence[int] | None = None) -> int:
-        """To deliver letters of a hook again, all or those at positions; how many they are."""
+        """Request dead letters to be delivered again, all or those at positions; return their number."""
 
     def asked(self) -> Mapping[str, Sequence[int]]:
         """The positions of letters that are to be delivered again, in order."""
 
     def done(self, hook: str, positions: Sequence[int]) -> None:
-        """They were, or they are not going to be."""
+        """Remove requests: they were carried out, or will not be."""
 
 
 class SecretStore(Protocol):
-    """What hooks are signed with. It never leaves but to sign."""
+    """Signing secrets of webhooks."""
 
     def keep(self, secrets: Mapping[str, str]) -> None:
-        """Durably, in the place of what hooks had before."""
+        """Store secrets durably, in place of older ones."""
 
     def secret(self, hook: str) -> str | None: ...
 
     def forget(self, hook: str) -> None:
-        """Everything about a hook: its letters, its place and its secret, which is written over."""
+        """Delete everything about a webhook: dead letters, progress and secret, which is overwritten."""
 
 
 class DeliveryLock(Protocol):
-    """Who delivers: one process at a time over one directory."""
+    """The lock of the delivering process: one at a time per data directory."""
 
     def take(self) -> bool:
-        """Whether it is this one's turn, from now on until it is left, or the process ends in whatever way."""
+        """Take the lock, until it is released or the process ends; return False if another process holds it."""
 
     def leave(self) -> None: ...
 
@@ -143,8 +142,8 @@ _FORGET = tuple(f"DELETE FROM {table} WHERE hook = ?" for table in ("places", "l
 
 
 class SqliteWebhookStore:
-    """A file that any number of processes write and read; a lock beside it says whose turn it is. The system lets go of
-    the lock when a process ends, in whatever way, so no clock has a say in it."""
+    """The webhook store in a file that any number of processes write and read, with a lock file beside it. The system
+    releases the lock when a process ends, in whatever way, so no clock is involved."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -236,64 +235,47 @@ WEBHOOK = "hook"
 
 
 class WebhookDialect(StrEnum):
-    """How it is spoken to a target."""
+    """The protocol of calls."""
 
     WEBHOOK = "webhook"
     WEBSUB = "websub"
 
 
 class WebhookState(StrEnum):
-    """What becomes of a hook."""
+    """The state of a webhook."""
 
     ON = "on"
-    """It is delivered."""
     GONE = "gone"
-    """The target has said that it is there no more: nothing is delivered."""
+    """The target has answered 410 Gone: nothing is delivered."""
     ENDED = "ended"
-    """Somebody ended it: whoever delivers stops, and forgets it."""
+    """It was ended: the delivering process stops, and deletes it."""
 
 
 @dataclass(frozen=True)
 class Webhook:
-    """A webhook has the id of its subscription. One of WebSub is of a stream, and says as what it knows it."""
+    """A webhook has the id of its subscription. One of WebSub belongs to a stream and has a topic."""
 
     id: str
     url: str
     dialect: WebhookDialect = WebhookDialect.WEBHOOK
     state: WebhookState = WebhookState.ON
     attempts: int | None = None
-    """How often a message is tried before it is parked; None for as often as usual."""
+    """Attempts before a message becomes a dead letter; None is the default."""
     created: int = 0
     stream: str | None = None
     format: str = "json"
     topic: str = ""
     hub: str = ""
     begin: int = 0
-    """The position after which the stream is told."""
+    """The position after which events are delivered."""
     until: int = END
-    """When its lease is over, in microseconds of the wall clock."""
+    """The end of its lease, in microseconds of the wall clock."""
     owner: Owner | None = None
-    """Who had a stream delivered, and hears of it what they see; None for everyone."""
+    """The principal whose visibility applies; None for everyone."""
     since: int = 0
-    """Where it was set last."""
+    """The position of its last change."""
 
 
-def webhook_to_value(hook: Webhook) -> Mapping[str, Any]:
-    """What is stored under (`hook`, id)."""
-    value: dict[str, Any] = {"url": hook.url, "dialect": hook.dialect.value, "state": hook.state.value}
-    value |= {"created": hook.created} | ({} if hook.attempts is None else {"attempts": hook.attempts})
-    if hook.stream is None:
-        return value
-    topic = {"stream": hook.stream, "format": hook.format, "topic": hook.topic, "hub": hook.hub}
-    owner = {} if hook.owner is None else {"owner": vars(hook.owner)}
-    return {**value, **topic, **owner, "begin": hook.begin, "until": hook.until}
-
-
-def webhook_from_change(change: RegistryChange) -> Webhook:
-    """The hook that a change set. A removal sets none: raises ValueError."""
-    if change.value is None:
-        raise ValueError(f"{change.kind} {change.key} was removed at {change.position}")
-    value = dict(change.value)
-    dialect, state = WebhookDialect(value.pop("dialect")), WebhookState(value.pop("state"))
-    owner = parse_owner(value.pop("owner", None))
-    return Webhook(change.key, dialect=dialect, state=state, owner=owner, since=change.position, **value)
+_WEBHOOKS = EntryCodec(Webhook, key="id", position="since")
+webhook_to_value = _WEBHOOKS.to_value
+webhook_from_change = _WEBHOOKS.from_change

@@ -1,5 +1,6 @@
 """Doubles and samples for tests of Triplewire, and of programs that embed it."""
 
+from triplewire.testing.crashes import CrashRecorder
 from triplewire.testing.doubles import (
     TWIN_KINDS,
     Crash,
@@ -16,6 +17,7 @@ from triplewire.testing.samples import Shop, event, publication
 __all__ = [
     "TWIN_KINDS",
     "Crash",
+    "CrashRecorder",
     "Fault",
     "Faults",
     "FaultyLog",

@@ -44,12 +44,12 @@ class DuckDB:
     def run(self, text: str, base: str) -> Answer:
         query = relations.scoped(parse_query(text, base), self._dataset)
         compiled = compile_query(query, "duckdb")
-        alarm = Timer(_SECONDS, self._connection.interrupt)
-        alarm.start()
+        deadline = Timer(_SECONDS, self._connection.interrupt)
+        deadline.start()
         try:
             return answer(compiled, self._connection.sql(compiled.sql).to_arrow_table())
         finally:
-            alarm.cancel()
+            deadline.cancel()
 
     def close(self) -> None:
         self._connection.close()

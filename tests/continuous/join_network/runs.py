@@ -20,10 +20,10 @@ from triplewire.continuous.join_network.partition import (
 from triplewire.continuous.planner import NetworkPlanner, NetworkProgram
 from triplewire.continuous.structures import STRUCTURE, group_registration
 from triplewire.model import ENTRIES, MATCHES
-from triplewire.model.subscriptions import ContinuousQuery, query_to_value
+from triplewire.model.subscriptions import ContinuousQuery
 from triplewire.sparql.rspql import parse_registration
 from triplewire.storage.registry.ports import RegistryChange
-from triplewire.storage.registry.subscriptions import QUERY
+from triplewire.storage.registry.subscriptions import QUERY, query_to_value
 
 
 def query_of(wish: Asked, id: str) -> tuple[ContinuousQuery, RegistryChange]:
@@ -57,16 +57,16 @@ class Run:
     def __post_init__(self) -> None:
         made = [query_of(wish, str(number)) for number, wish in enumerate(self.wishes)]
         self.queries = [query for query, _ in made]
-        self.learner.learn([change for _, change in made], 0)
+        self.learner.apply_changes([change for _, change in made], 0)
         values = [(each, {**query_to_value(each), "first": each.since}) for each in self.queries]
-        self.learner.learn([RegistryChange(each.since, QUERY, each.id, value) for each, value in values], 0)
+        self.learner.apply_changes([RegistryChange(each.since, QUERY, each.id, value) for each, value in values], 0)
         self.places = [
             JoinPartition(self.program.plan, PartitionBuckets(each, self.stations)) for each in range(self.stations)
         ]
 
     @property
     def program(self) -> NetworkProgram:
-        return self.learner.program(spread=self.spread)
+        return self.learner.build_program(spread=self.spread)
 
     def restart(self) -> None:
         """All stations are lost, and made again of what they kept."""
@@ -79,7 +79,7 @@ class Run:
 
     def weigh(self, keys: set[int]) -> None:
         """From now on these keys are heavy."""
-        self.learner.weigh(keys)
+        self.learner.spread_keys(keys)
         for place in self.places:
             place.adopt(self.program.plan)
 
@@ -92,15 +92,19 @@ class Run:
         """A batch; what it answers, as `MATCHES`."""
         program = self.program
         rows, answers = EventRouter(program.plan).route(to_network_events(entries(events), program.scopes))
-        told, inbox, rounds = [program.speech.matches(answers)], list(split_by_partition(rows, self.stations)), 0
+        told, inbox, rounds = (
+            [program.projections.to_matches(answers)],
+            list(split_by_partition(rows, self.stations)),
+            0,
+        )
         while inbox:
             outbox: list[tuple[int, pa.Table]] = []
             for number, place in enumerate(self.places):
                 here = [ROWS.empty_table(), *(table for station, table in inbox if station == number)]
-                taken = place.take(pa.concat_tables(here))
-                self.kept.setdefault(number, []).append(taken.kept)
+                taken = place.process(pa.concat_tables(here))
+                self.kept.setdefault(number, []).append(taken.stored)
                 outbox += split_by_partition(taken.leaving, self.stations, number)
-                told.append(program.speech.matches(taken.answers))
+                told.append(program.projections.to_matches(taken.answers))
             inbox, rounds = outbox, rounds + 1
         assert rounds <= max(1, program.depth - 1)
         return pa.concat_tables([MATCHES.empty_table(), *told])

@@ -109,7 +109,7 @@ class Brute:
         if reached is not None:
             told += self._closed(reached, turn)
         if self._frontier is not None:
-            self._turns.append((self._frontier, turn.upto))
+            self._turns.append((self._frontier, turn.position))
         return told
 
     # Clocks
@@ -129,7 +129,7 @@ class Brute:
         if self.query.time is TimeDomain.ARRIVAL:
             settled = turn.now - int(WINDOW_GRACE_SECONDS * SECOND)
             self._arrival = settled if self._arrival is None else max(self._arrival, settled)
-            return self._arrival, turn.upto
+            return self._arrival, turn.position
         found = self._marked([each.event for each in self._known] + list(fresh), turn.now)
         if found is not None:
             self._watermark = found if self._watermark is None else max(self._watermark, found)
@@ -190,8 +190,8 @@ class Brute:
             self._begun = self._frontier = (first, 0)
         told = []
         for instant in self._instants(self._frontier, reached):
-            now = self._answer(instant, turn.upto)
-            before = self._previous(turn.upto)
+            now = self._answer(instant, turn.position)
+            before = self._previous(turn.position)
             self._told[instant] = now
             rows = _reported(self._report, now, before)
             if rows:
@@ -279,11 +279,11 @@ class Brute:
             looked = [instant] if self._report is ReportStrategy.ALL or before is None else [instant, before]
             if instant <= least or not any(self._holds(each, one) for each in looked for one in late):
                 continue
-            known = self._looked.get(instant, self._known_at(instant[0], turn.upto))
+            known = self._looked.get(instant, self._known_at(instant[0], turn.position))
             self._revisions[instant] += 1
-            self._looked[instant] = turn.upto
-            now, was = (self._rows(instant, before, upto) for upto in (turn.upto, known))
-            self._told[instant] = self._answer(instant, turn.upto)
+            self._looked[instant] = turn.position
+            now, was = (self._rows(instant, before, upto) for upto in (turn.position, known))
+            self._told[instant] = self._answer(instant, turn.position)
             if now != was:
                 told.append(Told(instant, self._revisions[instant], _frozen(now)))
         return told

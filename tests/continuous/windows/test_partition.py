@@ -31,8 +31,8 @@ def compare(world: World) -> None:
     for number, (turn, events) in enumerate(world.turns):
         changes = world.learned(number)
         known = known or bool(changes)
-        place.learn(changes)
-        found = told(place.take(entries(events), turn))
+        place.apply_changes(changes)
+        found = told(place.process(entries(events), turn))
         if not known:
             brute.wait(turn)
             assert found == []
@@ -49,20 +49,20 @@ def test_a_place_that_is_made_again_goes_on_as_if_nothing_had_been(world: World,
     cut = data.draw(st.integers(0, len(world.turns) - 1), "cut")
     told_again = data.draw(st.integers(cut, len(world.turns) - 1), "told again from")
     for number, (turn, events) in enumerate(world.turns):
-        place.learn(world.learned(number))
-        found = place.take(entries(events), turn)
+        place.apply_changes(world.learned(number))
+        found = place.process(entries(events), turn)
         if number == cut:
-            other.restore(stored(place.kept()), turn)
+            other.restore(stored(place.snapshot()), turn)
         elif number > cut:
-            other.learn(world.learned(number))
+            other.apply_changes(world.learned(number))
             if number <= told_again:
                 other.restore(entries(events), turn)
             else:
-                assert other.take(entries(events), turn).equals(found)
+                assert other.process(entries(events), turn).equals(found)
     assert other.figures.held == place.figures.held
     assert other.figures.dropped == place.figures.dropped
     assert other.due(turn.now) == place.due(turn.now)
-    assert other.kept().equals(place.kept(), check_metadata=True)
+    assert other.snapshot().equals(place.snapshot(), check_metadata=True)
     place.close()
     other.close()
 
@@ -78,15 +78,15 @@ def test_what_is_erased_from_what_is_kept_is_as_if_it_had_said_nothing(world: Wo
     place, silent, other = WindowPartition(), WindowPartition(), WindowPartition()
     for number, (turn, events) in enumerate(world.turns):
         for each in (place, silent):
-            each.learn(world.learned(number))
-        place.take(entries(events), turn)
-        expected = silent.take(blank_erased(entries(events), erasures), turn)
+            each.apply_changes(world.learned(number))
+        place.process(entries(events), turn)
+        expected = silent.process(blank_erased(entries(events), erasures), turn)
         if number == cut:
-            other.restore(stored(blank_erased(place.kept(), erasures)), turn)
+            other.restore(stored(blank_erased(place.snapshot(), erasures)), turn)
         elif number > cut:
-            other.learn(world.learned(number))
-            assert other.take(entries(events), turn).equals(expected)
-    assert f"'{EX}e{gone}'" not in str(other.kept().to_pydict())
+            other.apply_changes(world.learned(number))
+            assert other.process(entries(events), turn).equals(expected)
+    assert f"'{EX}e{gone}'" not in str(other.snapshot().to_pydict())
     for each in (place, silent, other):
         each.close()
 

@@ -137,18 +137,18 @@ def test_windows_are_joined_with_what_was_known(house: House, source: str) -> No
     brute = Brute(query, background=(*known, line("c", "in", "z")) if not source else tuple(known))
     house.publish("places", "e9", line("e", "in", "y"))
     place = WindowPartition(house.history)
-    place.learn([registered(query)])
+    place.apply_changes([registered(query)])
     triples = tuple(f'<{EX}{name}>\t<{EX}v>\t"7"^^<{XSD}integer>' for name in "abcde")
     event = Published(since + 5, "a", triples, BASE + SECOND, BASE + SECOND)
     turn = BatchContext(0, since + 5, BASE + 3 * SECOND)
-    found = told(place.take(entries([event]), turn))
+    found = told(place.process(entries([event]), turn))
     assert found == brute.take([event], turn)
     assert len(found[0].rows) == (4 if not source else 3)
     again = WindowPartition(house.history)
-    again.restore(place.kept(), turn)
+    again.restore(place.snapshot(), turn)
     later = BatchContext(1, since + 6, BASE + 5 * SECOND)
     moved = Published(since + 6, "a", triples, BASE + 3 * SECOND, BASE + 3 * SECOND)
-    assert again.take(entries([moved]), later).equals(place.take(entries([moved]), later))
+    assert again.process(entries([moved]), later).equals(place.process(entries([moved]), later))
 
 
 def test_named_graphs_of_the_background_are_told_apart(house: House) -> None:
@@ -157,10 +157,10 @@ def test_named_graphs_of_the_background_are_told_apart(house: House) -> None:
         WHERE {{ WINDOW <urn:w> {{ ?s :v ?v }} GRAPH {PLACES} {{ ?s :in ?r . ?t :in ?r FILTER(?s != ?t) }} }}"""
     place = WindowPartition(house.history)
     query = ContinuousQuery(id="q", text=text, into="out", created=BASE, since=house.log.head())
-    place.learn([registered(query)])
+    place.apply_changes([registered(query)])
     lines = tuple(f'<{EX}{name}>\t<{EX}v>\t"7"^^<{XSD}integer>' for name in "abcd")
     event = Published(90, "a", lines, BASE + SECOND, BASE + SECOND)
-    (row,) = place.take(entries([event]), BatchContext(0, 90, BASE + 3 * SECOND)).to_pylist()
+    (row,) = place.process(entries([event]), BatchContext(0, 90, BASE + 3 * SECOND)).to_pylist()
     found = orjson.loads(row["payload"])["results"]["bindings"]
     assert sorted(each["s"]["value"] for each in found) == [f"{EX}b", f"{EX}d"]
 
@@ -170,7 +170,7 @@ def test_a_background_that_is_not_there_suspends_the_query(house: House) -> None
         FROM NAMED WINDOW <urn:w> ON <a> [RANGE PT2S]
         WHERE {{ WINDOW <urn:w> {{ ?s :v ?v }} ?s :in ?r }}"""
     place = WindowPartition(house.history)
-    place.learn([registered(ContinuousQuery(id="q", text=text, into="out", since=1))])
-    results: pa.Table = place.take(entries([]), BatchContext(0, 1, BASE))
+    place.apply_changes([registered(ContinuousQuery(id="q", text=text, into="out", since=1))])
+    results: pa.Table = place.process(entries([]), BatchContext(0, 1, BASE))
     assert results["kind"].to_pylist() == ["suspended"]
     assert "urn:nobody" in results["payload"][0].as_py()

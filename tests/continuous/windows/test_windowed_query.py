@@ -45,13 +45,13 @@ class Course:
 
     def __init__(self, *queries: ContinuousQuery) -> None:
         self.place, self.batch, self.upto = WindowPartition(), 0, 0
-        self.place.learn(map(registered, queries))
+        self.place.apply_changes(map(registered, queries))
 
     def turn(self, seconds: float, *events: Published) -> pa.Table:
         self.upto = max([self.upto, *(each.position for each in events)])
         turn = BatchContext(self.batch, self.upto, BASE + int(seconds * SECOND))
         self.batch += 1
-        return self.place.take(entries(events), turn)
+        return self.place.process(entries(events), turn)
 
     def told(self, seconds: float, *events: Published) -> list[tuple[float, list[int]]]:
         """When windows closed, in seconds, and the numbers that were told."""
@@ -169,10 +169,12 @@ def test_only_events_after_the_registration_count() -> None:
 def test_queries_of_one_text_are_each_told_and_one_that_ends_no_more() -> None:
     course = Course(asked(VALUES, "RANGE PT2S", id="one"), asked(VALUES, "RANGE PT2S", id="two"))
     assert course.turn(3, value(1, 1))["query"].to_pylist() == ["one", "two"]
-    course.place.learn([RegistryChange(5, QUERY, "one", None)])
+    course.place.apply_changes([RegistryChange(5, QUERY, "one", None)])
     assert course.turn(6, value(6, 3))["query"].to_pylist() == ["two"]
     assert [*course.place.figures.held] == ["two"]
-    course.place.learn([RegistryChange(7, QUERY, "two", {"text": "", "state": QueryState.SUSPENDED, "first": 0})])
+    course.place.apply_changes(
+        [RegistryChange(7, QUERY, "two", {"text": "", "state": QueryState.SUSPENDED, "first": 0})]
+    )
     assert course.turn(9, value(8, 7)).num_rows == 0
     assert course.place.streams == frozenset()
 
@@ -181,7 +183,7 @@ def test_what_is_learned_again_does_not_begin_again() -> None:
     query = asked(COUNT, "RANGE PT4S")
     course = Course(query)
     course.turn(1, value(1, 1))
-    course.place.learn([registered(query)])
+    course.place.apply_changes([registered(query)])
     assert course.told(5, value(2, 2)) == [(4.0, [2])]
 
 
@@ -196,10 +198,10 @@ def test_a_new_query_reads_columns_that_no_one_read_before() -> None:
     heads = f"SELECT ?t {{windows}} WHERE {{{{ WINDOW <urn:w> {{{{ {from_whom} }}}} }}}}"
     course = Course(asked(VALUES, "RANGE PT2S"))
     course.turn(1, value(1, 1))
-    course.place.learn([registered(asked(heads, "RANGE PT2S", id="r", since=2))])
+    course.place.apply_changes([registered(asked(heads, "RANGE PT2S", id="r", since=2))])
     sourced = entries([value(3, 1.5)])
     sourced = sourced.set_column(sourced.schema.get_field_index("source"), "source", pa.array(["me"]))
-    rows = course.place.take(sourced, BatchContext(9, 3, BASE + 3 * SECOND)).to_pylist()
+    rows = course.place.process(sourced, BatchContext(9, 3, BASE + 3 * SECOND)).to_pylist()
     found = {row["query"]: orjson.loads(row["payload"])["results"]["bindings"] for row in rows}
     assert [each["t"]["value"] for each in found["r"]] == ["me"]
     assert len(found["q"]) == 2
@@ -263,7 +265,7 @@ def test_a_query_over_a_limit_is_suspended_and_the_others_go_on(
     assert suspended_queries(found) == {"large": orjson.loads(over["payload"])["detail"]}
     ((stream, event),) = results_to_events(found)
     assert (stream, event.id) == ("out", "urn:triplewire:answer:large:suspended")
-    course.place.learn([registered(asked(everything, "RANGE PT10S", id="large"))])
+    course.place.apply_changes([registered(asked(everything, "RANGE PT10S", id="large"))])
     assert [*course.place.figures.held] == ["small"]
 
 

@@ -16,10 +16,10 @@ from tests.continuous.windows.brute import SECOND, Published, Told
 from tests.oracle import Solution, bag
 from triplewire.continuous.state import BatchContext
 from triplewire.continuous.windows.partition import INPUTS
-from triplewire.model.subscriptions import ContinuousQuery, LatePolicy, TimeDomain, query_to_value
+from triplewire.model.subscriptions import ContinuousQuery, LatePolicy, TimeDomain
 from triplewire.model.terms import XSD
 from triplewire.storage.registry.ports import RegistryChange
-from triplewire.storage.registry.subscriptions import QUERY
+from triplewire.storage.registry.subscriptions import QUERY, query_to_value
 
 BASE = 1_700_000_000 * SECOND
 HALF = SECOND // 2
@@ -98,8 +98,8 @@ class World:
 
     def learned(self, number: int) -> list[RegistryChange]:
         """What changed in the registry in a turn."""
-        after = self.turns[number - 1][0].upto if number else -1
-        return [registered(each) for each in self.queries if after < each.since <= self.turns[number][0].upto]
+        after = self.turns[number - 1][0].position if number else -1
+        return [registered(each) for each in self.queries if after < each.since <= self.turns[number][0].position]
 
 
 def text(report: str, pattern: str, windows: Sequence[tuple[str, str]]) -> str:

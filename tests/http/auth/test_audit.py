@@ -26,7 +26,6 @@ from triplewire.http.resources.subscription_requests import BackfillStarts
 from triplewire.http.resources.subscriptions import SubscriptionManager
 from triplewire.model.clock import ManualClock
 from triplewire.security.audit import AuditLog
-from triplewire.service.edge import AUDIT_BYTES, AUDIT_VOLUMES
 from triplewire.storage.registry.security import TokenCache
 from triplewire.testing.samples import event
 
@@ -55,7 +54,7 @@ class Watched:
 
 @asynccontextmanager
 async def watched(folder: Path, most_waiting: int = AUDIT_WAITING) -> AsyncIterator[Watched]:
-    audits = AuditLog(folder / "audit", AUDIT_BYTES, AUDIT_VOLUMES)
+    audits = AuditLog(folder / "audit")
     found: dict[str, Any] = {}
 
     def whole(parts: EdgeParts) -> EdgeParts:

@@ -150,7 +150,7 @@ def test_equal_sieves_are_one_while_somebody_holds_them_and_there_are_not_too_ma
         sieves, _ = sifting()
         held = [(await sieves.admit(StreamFilter(source=(name,))))[0] for name in ("a", "a", "b")]
         assert held[0] is held[1]
-        with pytest.raises(Unavailable, match="2 different sieves"):
+        with pytest.raises(Unavailable, match="2 different stream filters"):
             await sieves.admit(StreamFilter(source=("c",)))
         held.pop()
         await sieves.admit(StreamFilter(source=("c",)))

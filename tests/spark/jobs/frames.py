@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from triplewire.spark.jobs import join_stage, window_stage
+from triplewire.spark.jobs import stateful
 
 Function = Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]]
 
@@ -43,10 +43,9 @@ def _of(batch: pa.RecordBatch, name: str, place: int) -> pa.RecordBatch:
 
 def one_process(patch: pytest.MonkeyPatch) -> SimpleNamespace:
     """A session whose workers are this process."""
-    for module in (join_stage, window_stage):
-        patch.setattr(module, "current_partition", lambda: Frame.task)
-        for name in ("hide_pandas", "freeze_heap"):
-            patch.setattr(module, name, lambda: None)
+    patch.setattr(stateful, "current_partition", lambda: Frame.task)
+    for name in ("hide_pandas", "freeze_heap"):
+        patch.setattr(stateful, name, lambda: None)
     return SimpleNamespace(createDataFrame=lambda table: Frame(table.to_batches()))
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from triplewire.spark.jobs import exchange
 from triplewire.spark.jobs.exchange import BLOCK_BYTES, BLOCKS, pack_table, unpack_blocks
 
 
 @pytest.mark.parametrize("most", [1, 400, BLOCK_BYTES])
-def test_tables_come_out_as_they_went_in(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    monkeypatch.setattr(exchange, "BLOCK_BYTES", most)
+def test_tables_come_out_as_they_went_in(most: int) -> None:
     table = pa.table({"position": range(50), "text": ["x" * size for size in range(50)]})
-    batches = list(pack_table(table))
+    batches = list(pack_table(table, most))
     assert all(batch.schema == BLOCKS and batch.num_rows == 1 for batch in batches)
     parts = list(unpack_blocks(batches))
     assert pa.concat_tables(parts).equals(table)

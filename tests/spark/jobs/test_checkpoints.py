@@ -12,5 +12,5 @@ def test_the_end_of_a_batch_is_read_back(tmp_path: Path) -> None:
     (tmp_path / "offsets" / "3").write_text('v1\n{"batchWatermarkMs":0}\n{"position": 4711}')
     (tmp_path / "metadata").write_text('{"id":"0d5a"}')
     checkpoint = Checkpoint(tmp_path)
-    assert checkpoint.upto(3) == 4711
+    assert checkpoint.position(3) == 4711
     assert checkpoint.id == "0d5a"

@@ -176,7 +176,7 @@ def test_continuous_queries_are_waited_for_and_forget_what_an_answer_was_put_tog
         {"position": broker.log.head(), "group": 9, "value": 1.0, "terms": ["0", NAMED]},
     ]
     broker.outbox.write(0, broker.log.head(), pa.Table.from_pylist(rows, schema=MATCHES), OutboxLane.CONTINUOUS)
-    (before := broker.kept.of("run", 0) / "0").mkdir(parents=True)
+    (before := broker.kept.directory("run", 0) / "0").mkdir(parents=True)
     (before / "1.arrow").write_text(NAMED)
     broker.run()
     eraser.advance()
@@ -196,7 +196,7 @@ def test_continuous_queries_are_waited_for_and_forget_what_an_answer_was_put_tog
 
 def test_what_is_kept_for_queries_that_have_ended_goes(broker: Broker) -> None:
     asked = ask(lived(broker))
-    (kept := broker.kept.of("run", 7) / "0").mkdir(parents=True)
+    (kept := broker.kept.directory("run", 7) / "0").mkdir(parents=True)
     (kept / "1.arrow").write_text(NAMED)
     settle(broker, broker.eraser())
     assert "state" in broker.erasures.find(asked.id).steps

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame
 
-from triplewire.spark.jobs import exchange
 from triplewire.spark.jobs.exchange import (
     EXCHANGED,
     INPUT,
@@ -43,14 +42,11 @@ def frame(*batches: pa.RecordBatch) -> DataFrame:
 
 
 @pytest.mark.parametrize("least", [0, 30, 10_000])
-def test_outputs_and_reports_are_collected_and_no_file_stays(
-    least: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(exchange, "SPILL_BYTES", least)
+def test_outputs_and_reports_are_collected_and_no_file_stays(least: int, tmp_path: Path) -> None:
     folder = tmp_path / "answers"
     shipped = [
-        *send_to_driver(numbers(1, 2), folder),
-        *send_to_driver(numbers(*range(3, 10)), folder),
+        *send_to_driver(numbers(1, 2), folder, least),
+        *send_to_driver(numbers(*range(3, 10)), folder, least),
         send_report("well"),
     ]
     files = len(list(folder.iterdir())) if folder.exists() else 0
@@ -61,22 +57,19 @@ def test_outputs_and_reports_are_collected_and_no_file_stays(
     assert not folder.exists()
 
 
-def test_what_a_task_left_that_was_done_again_is_neither_collected_nor_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(exchange, "SPILL_BYTES", 0)
-    list(send_to_driver(numbers(1), tmp_path / "answers"))
-    found, _ = collect_outputs(frame(*send_to_driver(numbers(1), tmp_path / "answers")), SCHEMA, tmp_path / "answers")
+def test_files_of_a_retried_task_are_neither_collected_nor_kept(tmp_path: Path) -> None:
+    folder = tmp_path / "answers"
+    list(send_to_driver(numbers(1), folder, 0))
+    found, _ = collect_outputs(frame(*send_to_driver(numbers(1), folder, 0)), SCHEMA, folder)
     assert found["n"].to_pylist() == [1]
     assert not (tmp_path / "answers").exists()
 
 
-def test_a_place_takes_what_is_for_it_and_passes_on_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchange, "SPILL_BYTES", 20)
+def test_a_partition_reads_its_inputs_and_passes_on_the_rest(tmp_path: Path) -> None:
     given = [
         *send_to_partition(3, numbers(1)),
-        *send_to_driver(numbers(2), tmp_path),
-        *send_to_driver(numbers(3, 4, 5), tmp_path),
+        *send_to_driver(numbers(2), tmp_path, 20),
+        *send_to_driver(numbers(3, 4, 5), tmp_path, 20),
         send_report("r"),
     ]
     (batch,) = pa.Table.from_batches(given, EXCHANGED).combine_chunks().to_batches()

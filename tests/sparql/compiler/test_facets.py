@@ -1,4 +1,4 @@
-"""Facets: what an engine computes of a term's text, beside what Python knows of it."""
+"""Facets that an engine computes from a term's text, against the facts that Python derives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses: references that are resolved from a base, as a constant and as a term of a column."""
+"""IRI resolution against a base, of constants and of terms in a column."""
 
 from __future__ import annotations
 

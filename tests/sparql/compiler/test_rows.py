@@ -1,4 +1,4 @@
-"""What is computed of rows of terms: as pyoxigraph computes it of VALUES."""
+"""Row steps over terms, against pyoxigraph's evaluation of VALUES."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NAMES = ("x", "y", "z")
 
 
 def steps(elements: str) -> tuple[RowStep, ...]:
-    """What the elements of a group with these variables are."""
+    """The elements of a group with these variables."""
     return split_unbounded(parse_query(f"{PREFIXES}SELECT * {{ ?x ?y ?z {elements} }}")).steps
 
 
@@ -68,7 +68,7 @@ def expected(rows: list[Row], elements: str) -> Answer:
 terms = st.sampled_from((*RESOURCES, *LITERALS))
 rows = st.lists(st.tuples(terms, terms, terms), min_size=1, max_size=8)
 binds = operands.filter(lambda each: "/" not in each).map(lambda each: f"BIND({each} AS ?b)")
-"""Without quotients: how many digits they have is left open."""
+"""Expressions without quotients, whose number of digits is left open."""
 elements = st.tuples(st.one_of(st.just(""), binds), st.lists(conditions.map(lambda each: f"FILTER{each}"), max_size=2))
 
 
@@ -112,7 +112,7 @@ def test_chosen_steps(text: str) -> None:
 
 
 def test_constants_may_be_columns_of_a_family() -> None:
-    """So that queries that differ in a constant are one: here ?y is what ?x must be above."""
+    """Constants as columns let queries share SQL: here ?y is the bound of ?x."""
     given: list[Row] = [(f'"{x}"^^<{XSD}integer>', f'"{y}"^^<{XSD}integer>', '"s"') for x in range(4) for y in range(4)]
     above = (Check(Apply(">", (Var("x"), Var("y")))),)
     wanted = expected(given, "FILTER(?x > ?y)")

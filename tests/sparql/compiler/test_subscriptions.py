@@ -1,4 +1,4 @@
-"""Subscriptions on one event at a time: what they read and what they give."""
+"""Subscriptions on one event at a time: the columns that they read and return."""
 
 from __future__ import annotations
 

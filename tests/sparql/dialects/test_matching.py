@@ -1,4 +1,4 @@
-"""Pairings: the most pairs, against brute force."""
+"""Maximum bipartite matching, against brute force."""
 
 from __future__ import annotations
 

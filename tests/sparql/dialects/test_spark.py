@@ -30,7 +30,7 @@ CHUNK = 80
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[SparkSession]:
-    """With Spark's own settings, but for times, which have no zone in our tables."""
+    """Run with Spark's default settings, but for times, which have no zone in our tables."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {
         "spark.ui.enabled": "false",
@@ -111,7 +111,7 @@ TOGETHER = 20
 """Expressions of one SELECT; with more of them Spark compiles for longer than they take by themselves."""
 
 INEXACT = ("xsd:float(?a)",)
-"""Where a float has more than one shortest text, engines differ."""
+"""Engines differ if a float has more than one shortest text."""
 
 
 def by_text(texts: list[str], rows: list[Any]) -> dict[str, list[Any]]:

@@ -1,4 +1,4 @@
-"""Closures: what RDFS makes of triples, by its rules as they stand, again and again until nothing is new."""
+"""An oracle for RDFS entailment: the rules of the specification, applied until nothing is new."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Triple = tuple[str, str, str]
 
 
 def closed_schema(schema: Iterable[Triple]) -> frozenset[Triple]:
-    """A schema with all that follows from it alone."""
+    """Return a schema with everything that it entails alone."""
     known = set(schema)
     for subject, predicate, object_ in list(known):
         known |= {(each, SUB_CLASS, each) for each in (subject, object_) if predicate == SUB_CLASS}
@@ -28,7 +28,7 @@ def closed_schema(schema: Iterable[Triple]) -> frozenset[Triple]:
 
 
 def closed(data: Iterable[Triple], schema: frozenset[Triple]) -> frozenset[Triple]:
-    """Data with all that follows by a closed schema, and the schema."""
+    """Return data and a closed schema with everything that they entail."""
     known = set(data)
     while True:
         more = known | {each for triple in known for each in _consequences(triple, schema)}

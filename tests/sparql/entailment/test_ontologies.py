@@ -1,4 +1,4 @@
-"""Ontologies: the tables are what the rules give, and merging is as if it had been one."""
+"""Tables of ontologies against the RDFS rules; merging ontologies equals building one."""
 
 from __future__ import annotations
 

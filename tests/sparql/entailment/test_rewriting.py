@@ -1,4 +1,4 @@
-"""Entailments: a rewritten query answers as the query itself does over everything that follows."""
+"""Query rewriting: a rewritten query answers as the original does over everything entailed."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ odd = st.frozensets(
     max_size=2,
 )
 
-# Alternatives of a path are asked for their distinct solutions: pyoxigraph counts them once.
+# pyoxigraph counts solutions of alternative paths once, so DISTINCT is asked for
 PATTERNS = [
     "SELECT * { ?s a :A }",
     "SELECT * { ?s a :D . ?s :q ?o }",
@@ -137,13 +137,13 @@ def test_paths_answer_as_over_all_that_follows(
 
 
 def check(text: str, graphs: tuple[frozenset[Triple], ...], schema: frozenset[Triple]) -> None:
-    # What domain or range says of `rdf:type` itself holds for what is stated, and not for what follows.
+    # a domain or range of rdf:type itself applies to stated triples, not to entailed ones
     above = {upper for lower, means, upper in closed_schema(schema) if means == SUB_PROPERTY and lower == RDF_TYPE}
     schema = frozenset(each for each in schema if each[1] not in (DOMAIN, RANGE) or each[0] not in above)
     default, *named = graphs
     known = dict(zip(GRAPHS, named, strict=True))
     facts = closed_schema(schema)
-    # A graph without data is none: there are no empty events.
+    # there are no empty events, so no empty graphs
     wide = {name: closed(triples, facts) for name, triples in known.items() if triples}
     assert ours(text, default, known, build_ontology(schema)) == expected(text, closed(default, facts), wide)
 

@@ -1,4 +1,4 @@
-"""What the whole language refuses: with its place, with the line, and what is wrong before what is not known."""
+"""Errors of the parser: position, excerpt, and syntax errors before refusals."""
 
 from __future__ import annotations
 

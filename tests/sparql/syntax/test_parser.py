@@ -1,4 +1,4 @@
-"""What the parser makes of text."""
+"""Parsing of text into algebra."""
 
 from __future__ import annotations
 

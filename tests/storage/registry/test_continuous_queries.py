@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from triplewire.model import END
-from triplewire.model.subscriptions import ContinuousQuery, LatePolicy, Owner, QueryState, TimeDomain, query_to_value
+from triplewire.model.subscriptions import ContinuousQuery, LatePolicy, Owner, QueryState, TimeDomain
 from triplewire.storage.registry.ports import RegistryChange
-from triplewire.storage.registry.subscriptions import QUERY, query_from_change
+from triplewire.storage.registry.subscriptions import QUERY, query_from_change, query_to_value
 from triplewire.testing import TWIN_KINDS, open_twin
 
 PLAIN = ContinuousQuery("q", "SELECT * { ?s ?p ?o }", group=7, variables=("s", "p", "o"), created=9)

@@ -7,8 +7,9 @@ under another plan. Events enter as arrays, with the scopes that each belongs to
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from itertools import accumulate
 
 import numpy as np
@@ -61,7 +62,7 @@ class InputPort:
 
     @property
     def id(self) -> int:
-        return _stable_id("port", self.predicate, self.scope, self.joins, self.lifts, self.first)
+        return _stable_id("port", self.predicate, astuple(self.scope), self.joins, self.lifts, self.first)
 
 
 @dataclass
@@ -137,7 +138,7 @@ class JoinNetwork:
     def _path(self, chain: JoinChain, scope: StreamScope) -> list[JoinNode]:
         found, before, width = list[JoinNode](), 0, 0
         for depth, step in enumerate(chain.steps):
-            id = _stable_id("node", before, step, scope)
+            id = _stable_id("node", before, astuple(step), astuple(scope))
             node = self._by_id.get(id)
             if node is None:
                 node = self._made(id, step, scope, width, found[-1] if depth else None)
@@ -361,8 +362,9 @@ def _role_bits(step: ChainStep, wanted: TermRole) -> int:
 
 
 def _stable_id(*parts: object) -> int:
-    """A number that names something in every process."""
-    return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=8).digest(), "big") or 1
+    """Return an id that is the same in every process and version. Parts are tuples of texts and numbers: names of
+    classes must not get into what is stored."""
+    return int.from_bytes(hashlib.blake2b(json.dumps(parts).encode(), digest_size=8).digest(), "big") or 1
 
 
 # Events as the network takes them in: their texts, and which scopes they are in.

@@ -72,11 +72,11 @@ def split_by_partition(rows: pa.Table, stations: int, but: int | None = None) ->
 
 @dataclass
 class JoinOutput:
-    """What followed from some rows: rows for other stations, answers, and all that was kept here."""
+    """The outcome of some rows: rows for other partitions, answers, and the rows that were stored here."""
 
     leaving: pa.Table
     answers: pa.Table
-    kept: pa.Table
+    stored: pa.Table
 
 
 @dataclass
@@ -141,7 +141,7 @@ class JoinPartition:
         self.plan, self._numbers = plan, NodeNumbers(plan)
         self.partials.renumber(self._numbers.of(self.partials.rows))
 
-    def take(self, table: pa.Table) -> JoinOutput:
+    def process(self, table: pa.Table) -> JoinOutput:
         """Rows of this ward, new ones: triples meet what waits here, then what waits meets all triples."""
         fresh = self._batch(*table_to_rows(table))
         triples, waiting = fresh.some(fresh.rows["kind"] != PARTIAL), [fresh.some(fresh.rows["kind"] == PARTIAL)]
@@ -186,19 +186,19 @@ class JoinPartition:
             if 2 * np.count_nonzero(keep) < len(rows):
                 store.keep(keep)
 
-    def crowded(self, limit: int) -> list[int]:
-        """The nodes, by id, at which more wait than a limit."""
+    def overfull_nodes(self, limit: int) -> list[int]:
+        """Return the ids of nodes at which more partial results wait than a limit."""
         if self.partials.size <= limit:
             return []
         numbers, counts = np.unique(self._numbers.of(self.partials.rows), return_counts=True)
         return [int(self.plan.nodes["id"][each]) for each in numbers[counts > limit] if each >= 0]
 
-    def heavy(self, limit: int) -> list[int]:
-        """The keys under which more triples lie than a limit, and than a quarter of all that are here."""
-        return self.triples.heavy(max(limit, self.triples.size // 4)) if self.triples.size > limit else []
+    def heavy_keys(self, limit: int) -> list[int]:
+        """Return the join keys with more triples than a limit, and than a quarter of all here."""
+        return self.triples.heavy_keys(max(limit, self.triples.size // 4)) if self.triples.size > limit else []
 
-    def kept(self) -> pa.Table:
-        """All that is kept."""
+    def snapshot(self) -> pa.Table:
+        """Return all rows; `restore` builds an equal partition from them."""
         return _concat([rows_to_table(each.rows, each.text) for each in (self.triples, self.partials)], ROWS)
 
     def _batch(self, rows: Records, text: Bytes) -> _RowBatch:
@@ -232,8 +232,8 @@ class EventRouter:
     def __post_init__(self) -> None:
         self.out = allocate_buffers(65_536, 1 << 23, 4_096, 1 << 19, len(self.plan.ports))
 
-    def seen(self) -> dict[str, int]:
-        """How many triples came in so far, by predicate, as far as some query asks for it."""
+    def count_predicates(self) -> dict[str, int]:
+        """Return how many triples were routed so far, by predicates that queries name."""
         found: dict[str, int] = {}
         for port, count in zip(self.plan.ports, self.out.seen.tolist(), strict=True):
             start, length = int(port["predicate_start"]), int(port["predicate_length"])

@@ -121,8 +121,8 @@ class RowStore:
         self.size, self._used = first + count, self._used + size
         link_rows(self._index, self._following, np.ascontiguousarray(rows["key"]), first)
 
-    def heavy(self, limit: int) -> list[int]:
-        """Keys that more rows have than a limit."""
+    def heavy_keys(self, limit: int) -> list[int]:
+        """Return the keys with more rows than a limit."""
         return [int(each) for each in self._index["key"][self._index["count"] > limit]]
 
     def renumber(self, numbers: Int32) -> None:

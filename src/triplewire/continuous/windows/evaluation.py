@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import duckdb
 import numpy as np
@@ -24,7 +24,6 @@ from triplewire.model.errors import QueryLimit
 from triplewire.model.subscriptions import TimeDomain
 from triplewire.sparql import QUADS, explode, to_sql
 from triplewire.sparql.cpu_limit import LIMIT_ERRORS, CpuLimit
-from triplewire.sparql.dialects.duckdb import register_functions
 
 WINDOW_SLACK_TRIPLES: Final = 10_000
 """Of one stream that no window needs any more, until they are forgotten; else a quarter of all. To forget some means to
@@ -54,14 +53,6 @@ _TYPES = {
     **dict.fromkeys(("object_time", "time", "received"), "TIMESTAMP"),
 }
 """Of columns that hold no text."""
-
-
-def open_engine() -> duckdb.DuckDBPyConnection:
-    """In memory, for one thread; it opens no files."""
-    config: dict[str, Any] = {"threads": 1, "memory_limit": WINDOW_MEMORY, "temp_directory": ""}
-    duck = duckdb.connect(config={**config, "autoload_known_extensions": False})
-    register_functions(duck)
-    return duck
 
 
 class StreamTable:

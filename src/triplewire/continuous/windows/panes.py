@@ -120,21 +120,21 @@ class Pane(Protocol):
 class TimePane:
     """A window of time. An event that comes when some of its windows are closed counts for the others."""
 
-    def __init__(self, sliding: SlidingWindows, timeline: StreamTimeline, since: int) -> None:
+    def __init__(self, sliding: SlidingWindows, timeline: StreamTimeline, since: int, spare: int = 0) -> None:
+        """`spare` is how long after its end a window is kept for revision."""
         self.sliding = sliding
         self._timeline = timeline
         self._since = since
         self._end: int | None = None
         self._upto: int = END
         self._shown = NO_CONTENT
-        self.spare = 0
-        """For how long after its end a window is kept, to be shown again."""
+        self._spare = spare
 
     def take(self, events: TimedEvents, closed: Instant | None) -> tuple[Mask, Mask]:
         held = self.sliding.held(events.moments)
         if closed is None:
             return held, np.zeros(len(events), np.bool_)
-        return held, self.sliding.lost(events.moments, closed.moment - self.spare)
+        return held, self.sliding.lost(events.moments, closed.moment - self._spare)
 
     def next(self, after: Instant) -> Instant:
         return Instant(self.sliding.next(after.moment))
@@ -157,7 +157,7 @@ class TimePane:
         newest = self.sliding.newest(instant.moment)
         if newest.end != self._end:
             # What comes late belongs to a window that is told again as if it had been there.
-            self._end, self._upto = newest.end, END if self.spare else upto
+            self._end, self._upto = newest.end, END if self._spare else upto
             self._shown = self.at(instant, upto)
 
     def at(self, instant: Instant, upto: int) -> WindowContent:
@@ -173,7 +173,7 @@ class TimePane:
         if self._end is None:
             return self._timeline.events.above(self._since)
         # What is shown again needs the window before it, and that may have closed a step earlier.
-        spare = self.spare + 2 * self.sliding.step if self.spare else 0
+        spare = self._spare + 2 * self.sliding.step if self._spare else 0
         found = self._timeline.later(self._end - self.sliding.width - spare, self._since)
         return found.chosen(self.sliding.held(found.moments)) if self.sliding.gaps else found
 

@@ -14,14 +14,15 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from triplewire.continuous.projection import open_engine
 from triplewire.continuous.state import BatchContext
 from triplewire.continuous.windows.assigners import ArrivedEvents, Int64Array, TimedEvents
 from triplewire.continuous.windows.evaluation import (
     POSITION,
+    WINDOW_MEMORY,
     PlannedQuery,
     WindowedStream,
     WindowEvaluator,
-    open_engine,
 )
 from triplewire.continuous.windows.plans import WindowPlan, plan_windows
 from triplewire.continuous.windows.results import RESULTS
@@ -61,7 +62,7 @@ class WindowPartition:
     def __init__(self, background: StaticData | None = None) -> None:
         ensure_recursion_limit()
         self._background = background or NoStaticData()
-        self._duck = open_engine()
+        self._duck = open_engine(WINDOW_MEMORY)
         self._streams: dict[str, WindowedStream] = {}
         self._watches: dict[str, WindowedQuery] = {}
         self._refused: dict[str, tuple[ContinuousQuery, str]] = {}
@@ -97,7 +98,7 @@ class WindowPartition:
         times = (each.standing.due(now) for each in self._watches.values())
         return min((each for each in times if each is not None), default=None)
 
-    def learn(self, changes: Iterable[RegistryChange]) -> None:
+    def apply_changes(self, changes: Iterable[RegistryChange]) -> None:
         """What changed in the registry up to the end of the next turn, in order. What is known already may be told
         again. A query that ends tells nothing more, not even in that turn."""
         for change in changes:
@@ -150,7 +151,7 @@ class WindowPartition:
             if name not in wanted:
                 self._streams.pop(name).stored.drop()
 
-    def take(self, inputs: pa.Table, turn: BatchContext) -> pa.Table:
+    def process(self, inputs: pa.Table, turn: BatchContext) -> pa.Table:
         """A `RESULTS` table. Of inputs, the events of its own streams count."""
         results = list(self._turned(inputs, turn, telling=True))
         results.sort(key=_result_order)
@@ -167,11 +168,11 @@ class WindowPartition:
     def _turned(self, inputs: pa.Table, turn: BatchContext, *, telling: bool) -> Iterator[ResultRow]:
         arrived = self._arrived(inputs)
         self._arrivals.advance(turn.now)
-        self._upto = turn.upto
+        self._upto = turn.position
         for id, (query, reason) in sorted(self._refused.items()):
             yield self._suspended(id, query, reason, turn)
         for id, watch in sorted(self._watches.items()):
-            if watch.query.since > turn.upto:
+            if watch.query.since > turn.position:
                 # Who makes a place again may know queries before their time.
                 continue
             try:
@@ -212,7 +213,7 @@ class WindowPartition:
                 found[name].append(events)
         return found
 
-    def kept(self) -> pa.Table:
+    def snapshot(self) -> pa.Table:
         parts, moved = [INPUTS.empty_table()], list[list[int]]()
         for name, needed in self._needed().items():
             entries, pairs = self._streams[name].kept(needed)
@@ -235,7 +236,7 @@ class WindowPartition:
             self._end(id)
         self._over, self._upto = dict(state["over"]), state["upto"]
         self._arrivals = ArrivalClock(state["arrivals"])
-        self.learn(RegistryChange(**each["change"]) for each in state["queries"])
+        self.apply_changes(RegistryChange(**each["change"]) for each in state["queries"])
         positions, arrivals = inputs[POSITION].to_numpy(), inputs["received"].to_numpy().copy()
         for position, moment in state["moved"]:
             arrivals[np.searchsorted(positions, position)] = moment
@@ -243,7 +244,7 @@ class WindowPartition:
         for each in state["queries"]:
             if watch := self._watches.get(each["change"]["key"]):
                 watch.standing.restore(each["standing"], self._upto)
-        self.learn(later)
+        self.apply_changes(later)
 
 
 def _is_same_query(query: ContinuousQuery, known: ContinuousQuery) -> bool:

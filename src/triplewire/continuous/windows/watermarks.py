@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from triplewire.continuous.windows.assigners import Instant, Int64Array, TimedEvents
+from triplewire.continuous.windows.assigners import Instant, Int64Array, SlidingWindows, TimedEvents
 from triplewire.continuous.windows.panes import TimePane, WindowFiring, WindowView, last_close, next_close
 
 WINDOW_GRACE_SECONDS: Final = 0.5
@@ -151,11 +151,17 @@ class Watermark:
 # for `REVISED_WINDOWS` steps. What comes later still is dropped.
 
 
-class WindowRevisions:
-    """Of one query, all of whose windows are windows of time."""
+def revision_time(windows: Sequence[SlidingWindows]) -> int:
+    """Return how long after its end a window of a query is kept for revision, in microseconds."""
+    return min(max(each.width for each in windows), REVISED_WINDOWS * min(each.step for each in windows))
 
-    def __init__(self, panes: Sequence[TimePane], *, differences: bool) -> None:
-        """With `differences`, what is told of a window depends on the one before it, too."""
+
+class WindowRevisions:
+    """The revisions of a query all of whose windows are sliding."""
+
+    def __init__(self, panes: Sequence[TimePane], spare: int, *, differences: bool) -> None:
+        """Windows are kept for a `spare` time after their end. With `differences`, the result of a window depends on
+        the one before it, too."""
         self._panes = tuple(panes)
         self._differences = differences
         self._closed: list[tuple[Instant, int]] = []
@@ -163,10 +169,7 @@ class WindowRevisions:
         self._told: dict[Instant, tuple[int, int]] = {}
         """Of what was looked at again: how often, and up to which position events were known the last time."""
         self._due: set[Instant] = set()
-        steps = [each.sliding.step for each in panes]
-        self._spare = min(max(each.sliding.width for each in panes), REVISED_WINDOWS * min(steps))
-        for each in panes:
-            each.spare = self._spare
+        self._spare = spare
 
     def late(self, pane: TimePane, events: TimedEvents, begun: Instant, closed: Instant) -> None:
         """Events that come when windows have closed up to an instant; some of them may be late."""

@@ -46,7 +46,14 @@ from triplewire.continuous.windows.results import (
     write_solutions,
     write_triples,
 )
-from triplewire.continuous.windows.watermarks import SECOND, ArrivalClock, StreamProgress, Watermark, WindowRevisions
+from triplewire.continuous.windows.watermarks import (
+    SECOND,
+    ArrivalClock,
+    StreamProgress,
+    Watermark,
+    WindowRevisions,
+    revision_time,
+)
 from triplewire.model.errors import QueryLimit
 from triplewire.model.events import END
 from triplewire.model.subscriptions import ANSWER, ContinuousQuery, LatePolicy, ReportStrategy, TimeDomain
@@ -87,19 +94,20 @@ class WindowProgress:
         self.last: WindowView | None = None
         """What windows showed when the last of them closed."""
         self._timelines = timelines
-        self._panes = tuple(_open_pane(each, timelines[each.stream], query.since) for each in plan.windows)
+        self._revisions: WindowRevisions | None = None
+        sliding = [SlidingWindows(each.range, each.step) for each in plan.windows if each.kind == "time"]
+        revising = query.late is LatePolicy.REVISE and len(sliding) == len(plan.windows)
+        spare = revision_time(sliding) if revising else 0
+        self._panes = tuple(_open_pane(each, timelines[each.stream], query.since, spare) for each in plan.windows)
+        if revising:
+            panes = [each for each in self._panes if isinstance(each, TimePane)]
+            differences = plan.report is not ReportStrategy.ALL
+            self._revisions = WindowRevisions(panes, spare, differences=differences)
         self._begun: Instant | None = None
         self._frontier: Instant | None = None
         self._watermark: Watermark | None = None
-        self._revisions = self._revising()
         # Where a query asks for the time, the same contents may have another answer.
         self._silent = plan.report is not ReportStrategy.ALL and not plan.timed
-
-    def _revising(self) -> WindowRevisions | None:
-        panes = [each for each in self._panes if isinstance(each, TimePane)]
-        if self.query.late is not LatePolicy.REVISE or len(panes) < len(self._panes):
-            return None
-        return WindowRevisions(panes, differences=self.plan.report is not ReportStrategy.ALL)
 
     @property
     def weight(self) -> int:
@@ -152,13 +160,13 @@ class WindowProgress:
         reached = self._reached(arrived, turn)
         left = WINDOWS_TOLD
         if self._revisions is not None and self._begun is not None:
-            for showing in self._revisions.showings(self._begun, turn.upto, left):
+            for showing in self._revisions.showings(self._begun, turn.position, left):
                 left -= 1
                 yield showing
         if reached is not None and self._started(reached):
-            yield from self._closing(reached, turn.upto, left)
+            yield from self._closing(reached, turn.position, left)
         if self._revisions is not None and self._frontier is not None:
-            self._revisions.closed(self._frontier, turn.upto)
+            self._revisions.closed(self._frontier, turn.position)
 
     def due(self, now: int) -> int | None:
         """When, after a turn, there may be more to tell though nothing more comes; None where that is never."""
@@ -175,7 +183,7 @@ class WindowProgress:
 
     def _reached(self, arrived: int | None, turn: BatchContext) -> Instant | None:
         if self.query.time is TimeDomain.ARRIVAL:
-            return None if arrived is None else Instant(arrived, turn.upto)
+            return None if arrived is None else Instant(arrived, turn.position)
         moment = None if self._watermark is None else self._watermark.reached
         return None if moment is None else Instant(moment)
 
@@ -268,10 +276,10 @@ class WindowProgress:
         self.last = None if last is None else self._view(last, upto)
 
 
-def _open_pane(clause: WindowClause, timeline: StreamTimeline, since: int) -> Pane:
+def _open_pane(clause: WindowClause, timeline: StreamTimeline, since: int, spare: int) -> Pane:
     match clause.kind:
         case "time":
-            return TimePane(SlidingWindows(clause.range, clause.step), timeline, since)
+            return TimePane(SlidingWindows(clause.range, clause.step), timeline, since, spare)
         case "count":
             return CountPane(CountingWindows(clause.range, clause.step))
         case "session":
@@ -341,7 +349,7 @@ class WindowedQuery:
         kind = ResultKind.SELECT if plan.template is None else ResultKind.CONSTRUCT
         starts = [each.bounds.start for each in view.contents if each.bounds is not None]
         return {
-            "position": turn.upto,
+            "position": turn.position,
             "query": self.query.id,
             "into": self.query.into,
             "start": min(starts, default=view.instant.moment),
@@ -372,7 +380,7 @@ def suspension_row(query: ContinuousQuery, reason: str, turn: BatchContext) -> R
     problem = {"type": "about:blank", "title": "the query is suspended", "detail": reason, "query": query.id}
     row = dict.fromkeys(("start", "end", "at", "report", "windows"))
     return row | {
-        "position": turn.upto,
+        "position": turn.position,
         "query": query.id,
         "into": query.into,
         "revision": 0,

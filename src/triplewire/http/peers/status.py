@@ -20,7 +20,7 @@ import orjson
 import psutil
 from aiohttp import web
 
-from triplewire.config.files import sync
+from triplewire.config.files import replace_file, sync
 from triplewire.config.metrics import Metrics, StreamTraffic
 from triplewire.config.status import (
     EdgeStatus,
@@ -145,18 +145,17 @@ def generate_identity() -> str:
 def load_identity(path: Path) -> str:
     """Return the identity in a file of a data directory; the first process that asks makes it. It survives a power
     failure: an edge with another identity would get its own events back from relays."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f"{path.name}.{generate_identity()}")
-    scratch.write_text(generate_identity())
-    sync(scratch)
-    try:
-        # A link is made only if there is none yet, and its content is whole.
-        path.hardlink_to(scratch)
-    except FileExistsError:
-        pass
-    finally:
-        scratch.unlink()
-    sync(path.parent)
+    if not path.exists():
+        scratch = path.with_name(f"{path.name}.{generate_identity()}")
+        replace_file(scratch, generate_identity().encode())
+        try:
+            # A link is made only where there is none yet, and the file that it names is whole.
+            path.hardlink_to(scratch)
+        except FileExistsError:
+            pass
+        finally:
+            scratch.unlink()
+        sync(path.parent)
     return path.read_text().strip()
 
 

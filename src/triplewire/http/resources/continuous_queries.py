@@ -52,7 +52,7 @@ from triplewire.model.errors import (
     TriplewireError,
     Unavailable,
 )
-from triplewire.model.subscriptions import ContinuousQuery, query_to_value
+from triplewire.model.subscriptions import ContinuousQuery
 from triplewire.security import EVERYONE, Policy, Principal, Verb
 from triplewire.security.principals import may_see, owner_of
 from triplewire.sparql.rspql import Registration, parse_registration
@@ -60,7 +60,13 @@ from triplewire.sparql.syntax.queries import QUERY_BYTES
 from triplewire.storage.registry.ports import PAGE_ENTRIES, Registry
 from triplewire.storage.registry.security import PolicyStore, PolicyVersion
 from triplewire.storage.registry.streams import check_stream_name
-from triplewire.storage.registry.subscriptions import QUERY, queries_owned_by, queries_publishing_to, query_from_change
+from triplewire.storage.registry.subscriptions import (
+    QUERY,
+    queries_owned_by,
+    queries_publishing_to,
+    query_from_change,
+    query_to_value,
+)
 
 # thread.
 

@@ -34,12 +34,12 @@ from triplewire.rdf import Syntax, decode
 from triplewire.rdf.serializer import find_frame, write_fragment
 from triplewire.sparql.entailment.ontologies import Ontology, build_ontology
 from triplewire.sparql.entailment.rewriting import rewrite_query
+from triplewire.storage.registry.codec import check_name
 from triplewire.storage.registry.ontologies import (
     NEWEST_ONTOLOGIES,
     ONTOLOGIES_VERSION,
     ONTOLOGY,
     LoadedOntology,
-    check_ontology_name,
     ontology_from_change,
     ontology_to_value,
 )
@@ -205,7 +205,7 @@ class OntologyManager:
         Raises BadRequest for a name that is none, MalformedRdf, InputError for what is over a limit, or Conflict if a
         subscription cannot follow it.
         """
-        drafted = _parse_ontology(check_ontology_name(name), body, syntax)
+        drafted = _parse_ontology(check_name(name, "an ontology"), body, syntax)
         version = self._put(name, drafted)
         return replace(drafted, version=version)
 

@@ -15,11 +15,11 @@ from triplewire.model.terms import XSD, is_iri, is_literal, literal, parse_liter
 from triplewire.sparql import Family, family_of, parse_query
 from triplewire.sparql.syntax.lexer import SourceText
 from triplewire.sparql.syntax.queries import QUERY_BYTES, parse_term
+from triplewire.storage.registry.codec import check_name
 from triplewire.storage.registry.ports import Registry
 from triplewire.storage.registry.subscriptions import (
     TEMPLATE,
     QueryTemplate,
-    check_template_name,
     template_from_change,
     template_to_value,
 )
@@ -105,7 +105,7 @@ class TemplateManager:
 
         Raises InvalidField for a wrong field, SparqlSyntax or Unsupported for a text that no instance could have.
         """
-        drafted = _parse_template(check_template_name(name), value)
+        drafted = _parse_template(check_name(name, "a template"), value)
         (version,) = self._registry.put([(TEMPLATE, name, template_to_value(drafted))])
         return replace(drafted, version=version)
 

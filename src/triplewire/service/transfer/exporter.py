@@ -43,7 +43,7 @@ class Selection:
         if self.begins is not None and self.ends is not None and self.begins >= self.ends:
             raise BadRequest("--from must lie before --to: nothing can be between them")
         if self.upto is not None and self.after >= self.upto:
-            raise BadRequest("--after must lie before --upto: nothing can be between them")
+            raise BadRequest("--after must lie before --through: nothing can be between them")
 
     def of(self, entries: pa.Table) -> pa.Table:
         """Those rows of a page that fit; positions were looked at when it was read."""

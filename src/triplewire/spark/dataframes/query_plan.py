@@ -111,7 +111,7 @@ def build_frame(spark: SparkSession, asked: FrameQuery) -> DataFrame:
 def _compile_query(asked: FrameQuery) -> CompiledQuery:
     ontologies = open_ontologies(asked.lake) if asked.entailment == RDFS else None
     compiler = QueryCompiler("spark", ontologies=ontologies)
-    return compiler.compiled(compiler.parsed(HistoryRequest(asked.query, entailment=asked.entailment)), QueryLimits())
+    return compiler.compile(compiler.parse(HistoryRequest(asked.query, entailment=asked.entailment)), QueryLimits())
 
 
 def _column_names(compiled: CompiledQuery) -> tuple[str, ...]:

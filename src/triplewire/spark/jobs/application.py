@@ -169,7 +169,7 @@ class PipelineApplication:
             self._widen(work, queries)
             progress = {query.name: _query_progress(query) for query in queries}
             if CONTINUOUS_JOB in progress:
-                progress[CONTINUOUS_JOB] |= work.ongoing
+                progress[CONTINUOUS_JOB] |= work.continuous
             self._beat("ready", cpu=work.costs.seconds(), limits=dict(work.reached), lake=keeper.state(), **progress)
             if beats % WARM_BEATS == 0:
                 keep_warm(work.spark)
@@ -192,7 +192,7 @@ class PipelineApplication:
         settings = self.settings
         return ContinuousOptions(
             path=settings.continuous.absolute(),
-            stations=settings.state_partitions or work.cores,
+            partitions=settings.state_partitions or work.cores,
             spread=settings.strategy == "csbv",
             interval=settings.match_interval,
         )

@@ -4,6 +4,9 @@ Spark converts rows to Arrow and back at some microseconds for each, several tim
 block is an Arrow stream in one row, which Spark hands on as it is. Events repeat one another: compression leaves a
 sixth of the bytes to be copied from process to process. Large results are written to a file, and only the name goes to
 the driver: the JVM has little room for what is collected.
+
+Reports to the driver are pickled. They live no longer than a batch, between processes of one version: no file of the
+data directory is.
 """
 
 from __future__ import annotations
@@ -20,30 +23,38 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
 BLOCK_BYTES: Final = 8 * 1024 * 1024
-"""Events of such a row, together; one that is larger goes alone."""
+"""Bytes of a table in one block; a larger row goes alone."""
 
-
-# Blocks: tables on their way through Spark, thousands of rows as one.
-#
-# Spark turns rows into Arrow and back, at some microseconds for each, several times what it takes to match an event. A
-# block is an Arrow stream that it hands on as it is. It is compressed: events repeat one another, so that a sixth of
-# the bytes is left to be copied from process to process, which takes longer than to compress them.
+SPILL_BYTES: Final = 8 * 1024 * 1024
+"""Bytes of a table from which on it goes to the driver as a file."""
 
 BLOCKS = pa.schema([pa.field("block", pa.binary(), nullable=False)])
-"""A row is a table: entries, of which it has the columns that matter, or matches."""
+"""A row is a table: entries, with the columns that matching reads, or matches."""
+
+EXCHANGED = pa.schema(
+    [
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("kind", pa.int8(), nullable=False),
+        pa.field("block", pa.binary(), nullable=False),
+    ]
+)
+"""A block, the partition that it is for, and its kind."""
+
+INPUT, OUTPUT, REPORT, FILE = 0, 1, 2, 3
+"""Kinds of blocks: a table for a partition; for the driver, a table, a pickled report, and the name of a file."""
 
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
-def pack_table(table: pa.Table) -> Iterator[pa.RecordBatch]:
-    """A table as blocks, a batch for each, none of them much larger than allowed unless it is one row; none at all of a
-    table without rows."""
+def pack_table(table: pa.Table, limit: int = BLOCK_BYTES) -> Iterator[pa.RecordBatch]:
+    """Yield a table as blocks, a batch for each, none of them much larger than the limit unless it is one row. A table
+    without rows has none."""
     if not table.num_rows:
         return
-    if table.num_rows > 1 and table.nbytes > BLOCK_BYTES:
+    if table.num_rows > 1 and table.nbytes > limit:
         middle = table.num_rows // 2
-        yield from pack_table(table.slice(0, middle))
-        yield from pack_table(table.slice(middle))
+        yield from pack_table(table.slice(0, middle), limit)
+        yield from pack_table(table.slice(middle), limit)
         return
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=_OPTIONS) as stream:
@@ -52,39 +63,19 @@ def pack_table(table: pa.Table) -> Iterator[pa.RecordBatch]:
 
 
 def unpack_blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The tables that blocks are."""
     for batch in batches:
         for block in batch.column(0):
             yield pa.ipc.open_stream(block.as_buffer()).read_all()
 
 
-# What is large lies in a file, and only its name goes to the driver: the JVM has little room for what is collected.
-
-EXCHANGED = pa.schema(
-    [
-        pa.field("place", pa.int32(), nullable=False),
-        pa.field("kind", pa.int8(), nullable=False),
-        pa.field("block", pa.binary(), nullable=False),
-    ]
-)
-"""A block, the place that it is for, and what it is."""
-
-INPUT, OUTPUT, REPORT, FILE = 0, 1, 2, 3
-"""Kinds: what is for a place; what is only passed on to the driver: tables, what is pickled, and names of files."""
-
-SPILL_BYTES = 8 * 1024 * 1024
-"""What a table has at least for it to lie in a file."""
+def send_to_partition(partition: int, table: pa.Table) -> Iterator[pa.RecordBatch]:
+    return _send_blocks(partition, INPUT, table)
 
 
-def send_to_partition(place: int, table: pa.Table) -> Iterator[pa.RecordBatch]:
-    """A table to a place, as blocks; nothing of one without rows."""
-    return _blocks(place, INPUT, table)
-
-
-def send_to_driver(table: pa.Table, folder: Path) -> Iterator[pa.RecordBatch]:
-    """A table to the driver, as blocks or by way of a folder that it also sees; nothing of one without rows."""
-    if table.nbytes < SPILL_BYTES:
-        yield from _blocks(0, OUTPUT, table)
+def send_to_driver(table: pa.Table, folder: Path, spill: int = SPILL_BYTES) -> Iterator[pa.RecordBatch]:
+    """Send a table to the driver, as blocks or as a file in a folder that the driver sees too."""
+    if table.nbytes < spill:
+        yield from _send_blocks(0, OUTPUT, table)
         return
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / uuid4().hex
@@ -94,33 +85,34 @@ def send_to_driver(table: pa.Table, folder: Path) -> Iterator[pa.RecordBatch]:
 
 
 def send_report(report: object) -> pa.RecordBatch:
-    """Something small for the driver."""
+    """Send a small object to the driver."""
     return _row(0, REPORT, pickle.dumps(report))
 
 
 def read_inputs(batch: pa.RecordBatch) -> list[pa.Table]:
-    """What of a batch is for this place."""
-    return list(unpack_blocks([_select_kind(batch, INPUT).select(["block"])]))
+    """Return the tables of a batch that are for this partition."""
+    inputs = batch.filter(pa.array(batch["kind"].to_numpy() == INPUT))
+    return list(unpack_blocks([inputs.select(["block"])]))
 
 
 def pass_through(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """What of a batch is only passed on."""
+    """Yield the rows of a batch that are for the driver."""
     others = batch.filter(pa.array(batch["kind"].to_numpy() != INPUT))
     if others.num_rows:
         yield others
 
 
-def collect_outputs(shipped: DataFrame, schema: pa.Schema, folder: Path) -> tuple[pa.Table, Sequence[object]]:
-    """In the driver: all that came out, and all that was reported. The folder for files is gone then."""
-    table = shipped.toArrow()
+def collect_outputs(exchanged: DataFrame, schema: pa.Schema, folder: Path) -> tuple[pa.Table, Sequence[object]]:
+    """Collect all output tables and reports in the driver, and drop the folder of files."""
+    table = exchanged.toArrow()
     kinds, blocks = table["kind"].to_numpy(), table.select(["block"])
     tables = unpack_blocks(blocks.filter(pa.array(kinds == OUTPUT)).to_batches())
     files = blocks.filter(pa.array(kinds == FILE))["block"].to_pylist()
     reports = blocks.filter(pa.array(kinds == REPORT))["block"].to_pylist()
-    found = pa.concat_tables([schema.empty_table(), *tables, *map(_read_spilled, files)])
-    # Also what tasks left there that were done again. What is mapped stays for as long as anybody looks at it.
+    outputs = pa.concat_tables([schema.empty_table(), *tables, *map(_read_spilled, files)])
+    # Files of tasks that were retried go, too. A mapped file stays as long as a table refers to it.
     shutil.rmtree(folder, ignore_errors=True)
-    return found, [pickle.loads(each) for each in reports]
+    return outputs, [pickle.loads(each) for each in reports]
 
 
 def _read_spilled(path: bytes) -> pa.Table:
@@ -128,21 +120,17 @@ def _read_spilled(path: bytes) -> pa.Table:
 
 
 def current_partition() -> int:
-    """The place of the task that runs."""
+    """Return the partition of the task that runs."""
     context = TaskContext.get()
     return 0 if context is None else context.partitionId()
 
 
-def _select_kind(batch: pa.RecordBatch, kind: int) -> pa.RecordBatch:
-    return batch.filter(pa.array(batch["kind"].to_numpy() == kind))
-
-
-def _blocks(place: int, kind: int, table: pa.Table) -> Iterator[pa.RecordBatch]:
+def _send_blocks(partition: int, kind: int, table: pa.Table) -> Iterator[pa.RecordBatch]:
     for batch in pack_table(table):
         for block in batch["block"].to_pylist():
-            yield _row(place, kind, block)
+            yield _row(partition, kind, block)
 
 
-def _row(place: int, kind: int, block: bytes) -> pa.RecordBatch:
-    columns = [pa.array([place], pa.int32()), pa.array([kind], pa.int8()), pa.array([block], pa.binary())]
+def _row(partition: int, kind: int, block: bytes) -> pa.RecordBatch:
+    columns = [pa.array([partition], pa.int32()), pa.array([kind], pa.int8()), pa.array([block], pa.binary())]
     return pa.record_batch(columns, schema=EXCHANGED)

@@ -1,12 +1,6 @@
-"""The join stage: the join network of continuous queries as functions from frame to frame.
+"""The join stage: the join network of continuous queries as rounds of partitions.
 
-```
-log ──▶ route ──▶ exchange ───▶ join ───▶ exchange ───▶ join ───▶ … ──▶ driver
-                  by partition  round 1   by partition  round 2
-```
-
-A partition writes the rows that it keeps in a round to its changelog before it emits what follows. A worker whose
-partition is behind rebuilds it, or lets it catch up.
+A partition writes the rows that it keeps in a round to its changelog before it emits what follows from them.
 """
 
 from __future__ import annotations
@@ -21,235 +15,166 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from triplewire.continuous.join_network.builder import to_network_events
 from triplewire.continuous.join_network.kernels import ADDRESSES
 from triplewire.continuous.join_network.layout import ROWS
 from triplewire.continuous.join_network.partition import (
     EventRouter,
+    JoinOutput,
     JoinPartition,
     PartitionBuckets,
     split_by_partition,
 )
 from triplewire.continuous.planner import NetworkProgram
-from triplewire.continuous.state import BEFORE_ALL, BatchContext, BatchRound, StateChangelog
-from triplewire.http.formats import notifications
+from triplewire.continuous.state import BatchRound, StateChangelog
 from triplewire.kernels.compiler import Int64
 from triplewire.model import MATCHES
-from triplewire.spark.jobs import exchange
-from triplewire.spark.jobs.exchange import (
-    EXCHANGED,
-    current_partition,
-    pass_through,
-    read_inputs,
-    send_report,
-    send_to_driver,
-    send_to_partition,
-    unpack_blocks,
-)
-from triplewire.spark.jobs.workers import CpuCosts, charge_cpu, drop_other_generations, freeze_heap, hide_pandas
+from triplewire.spark.jobs.exchange import send_report, send_to_driver, send_to_partition
+from triplewire.spark.jobs.stateful import FileCache, PartitionCache, Stage, StageTask, run_stage
+from triplewire.spark.jobs.workers import CpuCosts
 
 HEAVY_ROWS: Final = 20_000
-"""Triples under one key, such as all of one class, from which on they are spread over all stations."""
-
+"""Triples under one join key, such as all of one class, from which on they are spread over all partitions."""
 
 LIVE_ROUNDS = 10**9
-"""Rounds in which new events are taken in have numbers above this."""
+"""Rounds with new events have numbers above this; those of backfills come before them in a batch."""
 
 DISORDER = 10_000_000
-"""Microseconds by which an event may have been received before one at an earlier position: nothing that it may need is
-forgotten before."""
+"""Microseconds by which an event may have been received before one at an earlier position: rows expire that much
+later."""
 
 SNAPSHOT_BYTES = 16 * 1024 * 1024
-"""What a ledger gathers, at least, before all that its station has is written down at once: it is read in a fifth of a
-second."""
+"""Bytes of changes from which on a snapshot is written: they are read in a fifth of a second."""
 
 
 @dataclass(frozen=True)
-class JoinTask:
-    """What workers need to know of a batch: where the program and the ledgers are, and how many stations there are."""
+class JoinTask(StageTask):
+    """A batch of the join stage."""
 
     program: Path
-    ledgers: Path
     depth: int
     """The patterns of the longest chain."""
-    stations: int
-    turn: BatchContext
+    row_limit: int
+    """Partial results that may wait at one node of a partition."""
     base: int = LIVE_ROUNDS
-    """Rounds are counted from here on: those with the past of some queries come before the others of a batch."""
-    past: int | None = None
-    """The origin of those, where it is their past."""
+    """The number before the first round."""
+    origin: int | None = None
+    """The origin of the scopes that a backfill is for."""
 
     @property
-    def answers(self) -> Path:
-        """Where answers lie that are many."""
-        return self.ledgers / "answers"
+    def spilled(self) -> Path:
+        return self.state / "answers"
 
 
 @dataclass(frozen=True)
 class JoinReport:
-    """What a station says of itself after a round: how much it has, and how many rows came to each address."""
+    """The size of a partition after a round, and how many rows came to each address."""
 
-    station: int
+    partition: int
     rows: int
     bytes: int
     addresses: Int64
-    crowded: Sequence[int] = ()
-    """Nodes at which too much waits."""
+    overfull: Sequence[int] = ()
+    """Nodes at which more partial results wait than the limit."""
     heavy: Sequence[int] = ()
-    """Keys under which too much lies."""
+    """Join keys with more triples than `HEAVY_ROWS`."""
 
 
 @dataclass(frozen=True)
 class PredicateCounts:
-    """What came in, by predicate."""
+    """The number of triples that were routed, by predicate."""
 
     counts: Mapping[str, int]
 
 
 @dataclass
-class _WorkerPartition:
-    """A station of this worker, as it was before a round, and what it has reached: a position, and a time."""
+class _CachedPartition:
+    """A join partition, the program that it follows, and the position and time that it has reached."""
 
-    station: JoinPartition
-    before: BatchRound
+    joins: JoinPartition
     program: Path
     position: int = 0
     time: int = 0
 
 
-_programs: dict[Path, NetworkProgram] = {}
-"""Of this worker process: the newest of each directory."""
-
-_partitions: dict[Path, _WorkerPartition] = {}
-"""Likewise, by their ledgers."""
+_programs = FileCache(NetworkProgram.from_bytes)
+_partitions = PartitionCache[_CachedPartition]()
 
 
-def run_join_rounds(blocks: DataFrame, task: JoinTask, costs: CpuCosts) -> DataFrame:
-    """From a frame of `BLOCKS` to one of `SENT`, all of whose blocks are matches or reports."""
-    schema = from_arrow_schema(EXCHANGED)
-    frame = blocks.mapInArrow(partial(_route, task, costs), schema)
-    rounds = 1 if task.stations == 1 else max(1, task.depth - 1)
-    for number in range(1, rounds + 1):
-        frame = frame.repartitionById(task.stations, "place").mapInArrow(
-            partial(_join_partition, task, number, costs), schema
-        )
-    return frame
+def run_joins(blocks: DataFrame, task: JoinTask, costs: CpuCosts) -> tuple[pa.Table, Sequence[object]]:
+    """Run the join network over a frame of `BLOCKS`; return matches, and reports of type `JoinReport` and
+    `PredicateCounts`."""
+    rounds = 1 if task.partitions == 1 else max(1, task.depth - 1)
+    functions = [partial(_run_round, task, number) for number in range(1, rounds + 1)]
+    stage = Stage(partial(_route, task), ROWS, functions, MATCHES, task.spilled)
+    return run_stage(blocks, stage, task.partitions, costs)
 
 
-def collect_joins(shipped: DataFrame, task: JoinTask) -> tuple[pa.Table, list[JoinReport | PredicateCounts]]:
-    """In the driver: all matches, and what stations and doors say."""
-    matches, reports = exchange.collect_outputs(shipped, MATCHES, task.answers)
-    return matches, [each for each in reports if isinstance(each, JoinReport | PredicateCounts)]
-
-
-def _route(task: JoinTask, costs: CpuCosts, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    hide_pandas()
-    program = _load_program(task.program)
+def _route(task: JoinTask, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+    program = _programs.read(task.program)
     router = EventRouter(program.plan)
-    for entries in unpack_blocks(batches):
-        with charge_cpu(costs.ongoing):
-            rows, answers = router.route(to_network_events(entries, program.scopes, task.past))
-            found = [
-                *_send_by_partition(rows, task.stations),
-                *send_to_driver(program.speech.matches(answers), task.answers),
-            ]
-        yield from found
-    yield send_report(PredicateCounts(router.seen()))
+    for entries in tables:
+        rows, answers = router.route(to_network_events(entries, program.scopes, task.origin))
+        yield from _send_by_partition(rows, task.partitions)
+        yield from send_to_driver(program.projections.to_matches(answers), task.spilled)
+    yield send_report(PredicateCounts(router.count_predicates()))
 
 
-def _join_partition(
-    task: JoinTask, number: int, costs: CpuCosts, batches: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    hide_pandas()
-    rows = [ROWS.empty_table()]
-    for batch in batches:
-        rows += read_inputs(batch)
-        yield from pass_through(batch)
-    table = pa.concat_tables(rows)
-    if not table.num_rows:
-        return
-    with charge_cpu(costs.ongoing):
-        found = _join_rows(task, (task.turn.batch, task.base + number), current_partition(), table)
-    yield from found
-
-
-def _join_rows(task: JoinTask, moment: BatchRound, number: int, rows: pa.Table) -> list[pa.RecordBatch]:
-    ledger, program = StateChangelog(task.ledgers / str(number)), _load_program(task.program)
-    kept = _load_partition(task, ledger, number, moment)
-    taken = kept.station.take(rows)
-    ledger.write(moment, taken.kept)
-    kept.before = (moment[0], moment[1] + 1)
-    kept.position, kept.time = task.turn.upto, max(kept.time, pc.max(rows["ended"]).as_py())
-    station = kept.station
-    stores = (station.triples, station.partials)
-    report = JoinReport(
-        number,
-        sum(each.size for each in stores),
-        sum(each.bytes for each in stores),
-        np.bincount(np.maximum(taken.kept["address"].to_numpy(), 0), minlength=ADDRESSES),
-        station.crowded(notifications.ONGOING_ROWS),
-        station.heavy(HEAVY_ROWS) if task.stations > 1 and program.plan.spread[0] else (),
-    )
-    matches = program.speech.matches(taken.answers)
+def _run_round(task: JoinTask, number: int, partition: int, rows: pa.Table) -> list[pa.RecordBatch]:
+    if not rows.num_rows:
+        return []
+    changelog, batch_round = StateChangelog(task.state / str(partition)), (task.context.batch, task.base + number)
+    cached, rebuilt = _load_partition(task, changelog, partition, batch_round)
+    output = cached.joins.process(rows)
+    changelog.write(batch_round, output.stored)
+    cached.position, cached.time = task.context.position, max(cached.time, pc.max(rows["ended"]).as_py())
+    _partitions.put_back(changelog, cached, (batch_round[0], batch_round[1] + 1), rebuilt=rebuilt)
+    matches = _programs.read(task.program).projections.to_matches(output.answers)
     return [
-        *_send_by_partition(taken.leaving, task.stations, number),
-        *send_to_driver(matches, task.answers),
-        send_report(report),
+        *_send_by_partition(output.leaving, task.partitions, partition),
+        *send_to_driver(matches, task.spilled),
+        send_report(_report(task, partition, cached.joins, output)),
     ]
 
 
-def _load_partition(task: JoinTask, ledger: StateChangelog, number: int, moment: BatchRound) -> _WorkerPartition:
-    """The station as it is before a round, going by the program of the batch."""
-    program, kept = _load_program(task.program), _partitions.get(ledger.path)
-    reached = BEFORE_ALL if kept is None or kept.before > moment else _round_before(kept.before)
-    past = ledger.since(reached, moment)
-    if kept is None or past.anew:
-        kept = _WorkerPartition(
-            JoinPartition(program.plan, PartitionBuckets(number, task.stations)), BEFORE_ALL, task.program
-        )
-    elif kept.program != task.program:
-        kept.station.adopt(program.plan)
-        kept.program = task.program
-    for table in past:
-        kept.station.restore(table)
-    # A program for the past of some queries knows nothing of the others: nothing is forgotten by it.
-    if task.past is None and reached[0] < moment[0] and all(each[0] < moment[0] for each in past.moments):
-        kept.station.expire(kept.position, kept.time - DISORDER)
-        _write_snapshot(ledger, kept.station, moment[0] - 1)
-    if ledger.path not in _partitions:
-        drop_other_generations(_partitions, ledger.path.parent)
-        freeze_heap()
-    kept.before = moment
-    _partitions[ledger.path] = kept
-    return kept
+def _report(task: JoinTask, number: int, joins: JoinPartition, output: JoinOutput) -> JoinReport:
+    stores, spread = (joins.triples, joins.partials), task.partitions > 1 and joins.plan.spread[0]
+    return JoinReport(
+        number,
+        sum(each.size for each in stores),
+        sum(each.bytes for each in stores),
+        np.bincount(np.maximum(output.stored["address"].to_numpy(), 0), minlength=ADDRESSES),
+        joins.overfull_nodes(task.row_limit),
+        joins.heavy_keys(HEAVY_ROWS) if spread else (),
+    )
 
 
-def _round_before(before: BatchRound) -> BatchRound:
-    """The round before one: what came after it is not known here."""
-    return before[0], before[1] - 1
+def _load_partition(
+    task: JoinTask, changelog: StateChangelog, number: int, batch_round: BatchRound
+) -> tuple[_CachedPartition, bool]:
+    """Return the partition as it was before a round, under the program of the batch, and whether it is a new one."""
+    program = _programs.read(task.program)
+    cached, changes = _partitions.take_out(changelog, batch_round)
+    rebuilt = cached is None
+    if cached is None:
+        buckets = PartitionBuckets(number, task.partitions)
+        cached = _CachedPartition(JoinPartition(program.plan, buckets), task.program)
+    elif cached.program != task.program:
+        cached.joins.adopt(program.plan)
+        cached.program = task.program
+    for table in changes:
+        cached.joins.restore(table)
+    # The program of a backfill does not know the other queries: nothing expires by it.
+    if task.origin is None and changes.ends_before(batch_round[0]):
+        cached.joins.expire(cached.position, cached.time - DISORDER)
+        snapshot, since = changelog.sizes()
+        if since > max(snapshot, SNAPSHOT_BYTES):
+            changelog.write_snapshot(batch_round[0] - 1, cached.joins.snapshot())
+            changelog.trim(batch_round[0] - 1)
+    return cached, rebuilt
 
 
-def _write_snapshot(ledger: StateChangelog, station: JoinPartition, batch: int) -> None:
-    """Write down all that the station has after a batch, which is done, where much has come since that was done."""
-    whole, since = ledger.size(batch)
-    if since > max(whole, SNAPSHOT_BYTES):
-        ledger.settle(batch, station.kept())
-        ledger.trim(batch)
-
-
-def _send_by_partition(rows: pa.Table, stations: int, but: int | None = None) -> Iterator[pa.RecordBatch]:
-    for station, part in split_by_partition(rows, stations, but):
-        yield from send_to_partition(station, part)
-
-
-def _load_program(path: Path) -> NetworkProgram:
-    """What a batch goes by. One is read once in a worker."""
-    if path not in _programs:
-        found = NetworkProgram.from_bytes(path.read_bytes())
-        for other in [each for each in _programs if each.parent == path.parent]:
-            del _programs[other]
-        _programs[path] = found
-        freeze_heap()
-    return _programs[path]
+def _send_by_partition(rows: pa.Table, partitions: int, but: int | None = None) -> Iterator[pa.RecordBatch]:
+    for number, part in split_by_partition(rows, partitions, but):
+        yield from send_to_partition(number, part)

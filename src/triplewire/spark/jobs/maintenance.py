@@ -184,14 +184,14 @@ class Eraser:
         """Continuous queries make what they keep anew, from a log and a lake that have nothing of it."""
         stores = self.stores
         if not stores.registry.list(QUERY, limit=1):
-            stores.kept.clear()
+            stores.state.clear()
             return receipt
         asked, said = newest_renewal(stores.registry), stores.registry.get(ERASURE, receipt.id)
         assert said is not None, "a receipt is put with what it is of"
         if asked is None or asked.position < said.position:
             request_renewal(stores.registry)
             return None
-        oldest = stores.kept.oldest()
+        oldest = stores.state.oldest()
         if stores.outbox.head(OutboxLane.CONTINUOUS) < asked.position or (
             oldest is not None and oldest < asked.position
         ):

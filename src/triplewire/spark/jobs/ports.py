@@ -22,8 +22,8 @@ class ErasableStores:
     registry: RedactableRegistry
     log: ErasableLog
     outbox: Outbox
-    kept: StateGenerations
-    """What continuous queries keep."""
+    state: StateGenerations
+    """The state of continuous queries."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class JobPorts:
     open_lake: Callable[[], Lake]
     open_archive: Callable[[], ColdTier]
     """What the lake keeps, event by event."""
-    open_background: Callable[[], StaticData]
-    """What continuous queries know beside their windows."""
+    open_static_data: Callable[[], StaticData]
+    """Opens the graphs that windowed queries read outside of their windows."""
     open_stores: Callable[[], ErasableStores]
     """All of these that can forget, for whoever erases."""
     lake_files: Path

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -20,6 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
+from triplewire.continuous.state_manager import read_due
 from triplewire.model import MATCHED_COLUMNS
 from triplewire.model.clock import Clock, SystemClock
 from triplewire.spark.jobs.exchange import BLOCK_BYTES, BLOCKS, pack_table
@@ -146,7 +147,6 @@ def split_positions(after: int, upto: int, parts: int) -> list[InputPartition]:
 # time; and a batch may come though nothing was published, because a window is to close.
 
 TIMED_LOG_SOURCE = "triplewire-moments"
-NEVER = 2**62
 
 
 def timed_log_source(open_log: Callable[[], MeasuredLog], due: Path) -> type[DataSource]:
@@ -185,7 +185,7 @@ class TimedLogReader(LogReader):
         now = self._clock.now()
         found = super().latestOffset(start, limit)
         now = max(self._settled(found["position"], now), start["time"])
-        if found["position"] == start["position"] and now < read_due_time(self._due):
+        if found["position"] == start["position"] and now < read_due(self._due):
             return start
         return {**found, "time": now}
 
@@ -193,15 +193,6 @@ class TimedLogReader(LogReader):
         assert self._log is not None
         following = self._log.read(upto, self._log.head(), 1)
         return min(now, int(following["received"][0].as_py())) if following.num_rows else now
-
-
-def read_due_time(path: Path) -> int:
-    """When a batch is to come, as the last one left word; never, where nobody did."""
-    try:
-        found: Any = json.loads(path.read_text())
-        return int(found)
-    except (FileNotFoundError, ValueError):
-        return NEVER
 
 
 # Checkpoints: what Spark wrote down about a streaming query, read back.
@@ -218,8 +209,8 @@ class Checkpoint:
         """The query's identity, the same over restarts. Written before the first batch runs."""
         return str(json.loads((self.path / "metadata").read_text())["id"])
 
-    def upto(self, batch: int) -> int:
-        """The position at which a batch ends. Spark writes it down before it runs the batch."""
+    def position(self, batch: int) -> int:
+        """The position at which a batch ends. Spark writes it before it runs the batch."""
         return int(self._offset(batch)["position"])
 
     def time(self, batch: int) -> int:

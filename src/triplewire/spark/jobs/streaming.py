@@ -92,7 +92,7 @@ class JobContext:
     accounts: CostTracker = field(default_factory=CostTracker)
     traces: Tracer | None = None
     """Where spans are told; None where nobody hears them."""
-    ongoing: dict[str, object] = field(default_factory=dict)
+    continuous: dict[str, object] = field(default_factory=dict)
     """What is told of continuous queries, as of their last batch."""
 
     @property
@@ -142,7 +142,7 @@ def start_match(work: JobContext, interval: float) -> StreamingQuery:
     def deliver(entries: DataFrame, number: int) -> None:
         began = now_ns()
         matches = collect_matches(match_blocks(entries, ports, work.costs))
-        upto = checkpoint.upto(number)
+        upto = checkpoint.position(number)
         outbox(checkpoint.id).write(number, upto, matches)
         work.trace("match", done[0], upto, began)
         work.reached.update(matches["limit"].drop_null().to_pylist())
@@ -173,7 +173,7 @@ def start_slow_lane(work: JobContext, interval: float) -> StreamingQuery | None:
 
     def deliver(entries: DataFrame, number: int) -> None:
         matches = collect_matches(match_slow_lane(entries, ports.open_registry, work.costs))
-        outbox(checkpoint.id).write(number, checkpoint.upto(number), matches, OutboxLane.SLOW)
+        outbox(checkpoint.id).write(number, checkpoint.position(number), matches, OutboxLane.SLOW)
         work.reached.update(matches["limit"].drop_null().to_pylist())
 
     return start_job(work, streaming, deliver)
@@ -189,7 +189,7 @@ def start_store(work: JobContext, interval: float) -> StreamingQuery:
 
     def commit(entries: DataFrame, number: int) -> None:
         written = unpack_results(store_blocks(entries, ports.lake_files, work.costs))
-        lake.commit(CommitBatch(checkpoint.id, number, checkpoint.upto(number)), written)
+        lake.commit(CommitBatch(checkpoint.id, number, checkpoint.position(number)), written)
 
     return start_job(work, streaming, commit)
 

@@ -1,9 +1,4 @@
-"""The window stage: windows of continuous queries as functions from frame to frame.
-
-```
-log ──▶ sort out ──▶ exchange ─────▶ evaluate ──▶ driver ──▶ log
-        by stream    by partition
-```
+"""The window stage: windows of continuous queries as one round of partitions.
 
 A query belongs to one partition. Every partition runs in every batch, also when nothing came for it, because time goes
 on. A partition writes its inputs to its changelog before it reports results.
@@ -21,192 +16,146 @@ from zlib import crc32
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import from_arrow_schema
 
-from triplewire.continuous.state import BEFORE_ALL, BatchContext, BatchRound, StateChangelog
+from triplewire.continuous.state import BEFORE_ALL, BatchContext, StateChangelog
+from triplewire.continuous.state_manager import read_queries
 from triplewire.continuous.windows.partition import INPUTS, WindowFigures, WindowPartition
 from triplewire.continuous.windows.plans import plan_windows
 from triplewire.continuous.windows.results import RESULTS
 from triplewire.continuous.windows.static_data import StaticData
 from triplewire.model import Erasure
 from triplewire.model.erasure import blank_erased
-from triplewire.spark.jobs import exchange
-from triplewire.spark.jobs.exchange import (
-    EXCHANGED,
-    current_partition,
-    read_inputs,
-    send_report,
-    send_to_driver,
-    send_to_partition,
-    unpack_blocks,
-)
-from triplewire.spark.jobs.workers import CpuCosts, charge_cpu, drop_other_generations, freeze_heap, hide_pandas
+from triplewire.spark.jobs.exchange import send_report, send_to_driver, send_to_partition
+from triplewire.spark.jobs.stateful import FileCache, PartitionCache, Stage, StageTask, run_stage
+from triplewire.spark.jobs.workers import CpuCosts
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import QUERY
 
 SNAPSHOT_BATCHES = 64
-"""Turns of a place after which all that it has is written down at once: to go through them again takes a second or
-two."""
+"""Batches from one snapshot of a partition to the next: to replay them takes a second or two."""
 
-_CONTEXT = b"turn"
+_CONTEXT = b"context"
 _CHANGELOG = "windows-"
-"""How the names of ledgers begin, before the numbers of places."""
+"""The prefix of changelog directories, before the number of the partition."""
 
 
 @dataclass(frozen=True)
-class WindowTask:
-    """What workers need to know of a batch: where they find the queries, and the ledgers; how many places there are;
-    and what there is beside windows."""
+class WindowTask(StageTask):
+    """A batch of the window stage."""
 
     queries: Path
-    ledgers: Path
-    places: int
-    turn: BatchContext
-    open_background: Callable[[], StaticData]
+    open_static_data: Callable[[], StaticData]
 
     @property
-    def answers(self) -> Path:
-        """Where answers lie that are many."""
-        return self.ledgers / "window-answers"
+    def spilled(self) -> Path:
+        return self.state / "window-answers"
 
 
 @dataclass(frozen=True)
 class WindowReport:
-    """What a place says of itself after a turn: how much it has, and when it is to have its next at the latest."""
+    """The size of a partition after a batch, and when it must run again at the latest."""
 
-    place: int
+    partition: int
     figures: WindowFigures
     due: int | None
 
 
 @dataclass
-class _WorkerPartition:
-    """A place of this worker, the batch before which it is as it was, and the queries that it knows."""
+class _CachedPartition:
+    """A window partition, and the queries that it knows."""
 
-    place: WindowPartition
-    before: int
+    windows: WindowPartition
     queries: Path | None = None
     known: frozenset[str] = frozenset()
 
 
-_partitions: dict[Path, _WorkerPartition] = {}
-"""Of this worker process, by their ledgers."""
-
-_changes: dict[Path, Sequence[RegistryChange]] = {}
-"""Likewise, what brought queries, by the file that it was read from."""
+_partitions = PartitionCache[_CachedPartition]()
+_queries = FileCache(read_queries)
 
 
-def partition_of_query(query: str, places: int) -> int:
-    """Where a query belongs."""
-    return crc32(query.encode()) % places
+def partition_of_query(query: str, partitions: int) -> int:
+    return crc32(query.encode()) % partitions
 
 
-def run_windows(blocks: DataFrame, task: WindowTask, costs: CpuCosts) -> DataFrame:
-    """From a frame of `BLOCKS` to one of `SENT`, all of whose blocks are results or reports."""
-    schema = from_arrow_schema(EXCHANGED)
-    sorted_out = blocks.mapInArrow(partial(_sort_out, task), schema)
-    return sorted_out.repartitionById(task.places, "place").mapInArrow(partial(_run_partition, task, costs), schema)
-
-
-def collect_windows(shipped: DataFrame, task: WindowTask) -> tuple[pa.Table, list[WindowReport]]:
-    """In the driver: all results, and what places say."""
-    results, reports = exchange.collect_outputs(shipped, RESULTS, task.answers)
-    return results, [each for each in reports if isinstance(each, WindowReport)]
+def run_windows(blocks: DataFrame, task: WindowTask, costs: CpuCosts) -> tuple[pa.Table, Sequence[object]]:
+    """Run windows over a frame of `BLOCKS`; return `RESULTS`, and reports of type `WindowReport`."""
+    stage = Stage(partial(_route, task), INPUTS, [partial(_run_partition, task)], RESULTS, task.spilled)
+    return run_stage(blocks, stage, task.partitions, costs)
 
 
 def rewrite_changelogs(before: Path, after: Path, batch: int, erasures: Sequence[Erasure]) -> None:
-    """Write down anew, in another place, what was given to places before a batch, without what is being erased. Events
-    of which nothing is left stay as events that say nothing: windows that count have counted them."""
+    """Copy the inputs of all partitions before a batch to another generation, without erased data. Events that were
+    erased whole stay as empty ones, because counting windows have counted them."""
     for folder in before.glob(f"{_CHANGELOG}*"):
-        past = StateChangelog(folder).since(BEFORE_ALL, (batch, 0))
-        for moment, table in zip(past.moments, past, strict=True):
-            StateChangelog(after / folder.name).write(moment, blank_erased(table, erasures))
+        changes = StateChangelog(folder).read_range(BEFORE_ALL, (batch, 0))
+        for batch_round, table in zip(changes.rounds, changes, strict=True):
+            StateChangelog(after / folder.name).write(batch_round, blank_erased(table, erasures))
 
 
-def _sort_out(task: WindowTask, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Events to the places whose queries have windows over their streams."""
-    hide_pandas()
-    wanted = [_streams(task, place) for place in range(task.places)]
-    for entries in unpack_blocks(batches):
-        for place, streams in enumerate(wanted):
-            found = entries.filter(pc.is_in(entries["stream"], streams))
-            yield from send_to_partition(place, found.select(INPUTS.names))
+def _route(task: WindowTask, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+    """Send events to the partitions whose queries have windows over their streams."""
+    wanted = [_streams(task, number) for number in range(task.partitions)]
+    for entries in tables:
+        for number, streams in enumerate(wanted):
+            chosen = entries.filter(pc.is_in(entries["stream"], streams))
+            yield from send_to_partition(number, chosen.select(INPUTS.names))
 
 
-def _streams(task: WindowTask, place: int) -> pa.Array:
-    own = [each for each in _read_changes(task.queries) if partition_of_query(each.key, task.places) == place]
-    names = {name for each in own for name in plan_windows(str((each.value or {})["text"])).streams}
-    return pa.array(sorted(names), pa.string())
+def _streams(task: WindowTask, number: int) -> pa.Array:
+    plans = [plan_windows(str((each.value or {})["text"])) for each in _own_queries(task, number)]
+    return pa.array(sorted({name for each in plans for name in each.streams}), pa.string())
 
 
-def _run_partition(task: WindowTask, costs: CpuCosts, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    hide_pandas()
-    table = pa.concat_tables([INPUTS.empty_table(), *(each for batch in batches for each in read_inputs(batch))])
-    with charge_cpu(costs.ongoing):
-        found = _run_batch(task, current_partition(), table.sort_by("position"))
-    yield from found
+def _own_queries(task: WindowTask, number: int) -> list[RegistryChange]:
+    return [each for each in _queries.read(task.queries) if partition_of_query(each.key, task.partitions) == number]
 
 
-def _run_batch(task: WindowTask, number: int, entries: pa.Table) -> list[pa.RecordBatch]:
-    ledger, moment = StateChangelog(task.ledgers / f"{_CHANGELOG}{number}"), (task.turn.batch, 1)
-    kept = _load_partition(task, ledger, number)
-    ledger.write(moment, entries.replace_schema_metadata({_CONTEXT: _context_to_bytes(task.turn)}))
-    results = kept.place.take(entries, task.turn)
-    kept.before = task.turn.batch + 1
-    report = WindowReport(number, kept.place.figures, kept.place.due(task.turn.now))
-    return [*send_to_driver(results, task.answers), send_report(report)]
+def _run_partition(task: WindowTask, number: int, inputs: pa.Table) -> list[pa.RecordBatch]:
+    changelog, batch = StateChangelog(task.state / f"{_CHANGELOG}{number}"), task.context.batch
+    entries = inputs.sort_by("position")
+    cached, rebuilt = _load_partition(task, changelog, number)
+    changelog.write((batch, 1), entries.replace_schema_metadata({_CONTEXT: _context_to_bytes(task.context)}))
+    results = cached.windows.process(entries, task.context)
+    _partitions.put_back(changelog, cached, (batch + 1, 0), rebuilt=rebuilt)
+    report = WindowReport(number, cached.windows.figures, cached.windows.due(task.context.now))
+    return [*send_to_driver(results, task.spilled), send_report(report)]
 
 
-def _load_partition(task: WindowTask, ledger: StateChangelog, number: int) -> _WorkerPartition:
-    """The place as it is before a batch, and knows the queries of the batch."""
-    kept, batch = _partitions.get(ledger.path), task.turn.batch
-    reached: BatchRound = BEFORE_ALL if kept is None or kept.before > batch else (kept.before - 1, 1)
-    past = ledger.since(reached, (batch, 0))
-    if kept is None or past.anew:
-        kept = _WorkerPartition(WindowPartition(task.open_background()), 0)
-    _learn_queries(kept, task, number)
-    for table in past:
-        kept.place.restore(table, _context_of(table, task.turn))
-    if past.anew:
-        # What was written down as a whole has queries that may have ended since.
-        kept.queries, kept.known = None, kept.known | frozenset(kept.place.figures.held)
-        _learn_queries(kept, task, number)
-    _write_snapshot(ledger, kept.place, batch)
-    if ledger.path not in _partitions:
-        drop_other_generations(_partitions, ledger.path.parent)
-        freeze_heap()
-    _partitions[ledger.path] = kept
-    return kept
-
-
-def _learn_queries(kept: _WorkerPartition, task: WindowTask, number: int) -> None:
-    """Which queries there are; those that are there no more have ended."""
-    if kept.queries == task.queries:
-        return
-    own = [each for each in _read_changes(task.queries) if partition_of_query(each.key, task.places) == number]
-    ids = frozenset(each.key for each in own)
-    kept.place.learn(RegistryChange(task.turn.upto, QUERY, each, None) for each in sorted(kept.known - ids))
-    kept.place.learn(own)
-    kept.queries, kept.known = task.queries, ids
-
-
-def _write_snapshot(ledger: StateChangelog, place: WindowPartition, batch: int) -> None:
+def _load_partition(task: WindowTask, changelog: StateChangelog, number: int) -> tuple[_CachedPartition, bool]:
+    """Return the partition as it was before a batch, with the queries of the batch, and whether it is a new one."""
+    batch = task.context.batch
+    cached, changes = _partitions.take_out(changelog, (batch, 0))
+    rebuilt = cached is None
+    if cached is None:
+        cached = _CachedPartition(WindowPartition(task.open_static_data()))
+    _apply_queries(cached, task, number)
+    for table in changes:
+        cached.windows.restore(table, _context_of(table, task.context))
+    if rebuilt:
+        # A snapshot has queries that may have ended since.
+        cached.queries, cached.known = None, cached.known | frozenset(cached.windows.figures.held)
+        _apply_queries(cached, task, number)
     if batch and batch % SNAPSHOT_BATCHES == 0:
-        ledger.settle(batch - 1, place.kept())
-        ledger.trim(batch - 1)
+        changelog.write_snapshot(batch - 1, cached.windows.snapshot())
+        changelog.trim(batch - 1)
+    return cached, rebuilt
 
 
-def _context_to_bytes(turn: BatchContext) -> bytes:
-    return json.dumps([turn.batch, turn.upto, turn.now]).encode()
+def _apply_queries(cached: _CachedPartition, task: WindowTask, number: int) -> None:
+    """Bring the queries of a partition up to date; those that the file no longer has have ended."""
+    if cached.queries == task.queries:
+        return
+    own = _own_queries(task, number)
+    ids = frozenset(each.key for each in own)
+    ended = [RegistryChange(task.context.position, QUERY, each, None) for each in sorted(cached.known - ids)]
+    cached.windows.apply_changes([*ended, *own])
+    cached.queries, cached.known = task.queries, ids
+
+
+def _context_to_bytes(context: BatchContext) -> bytes:
+    return json.dumps([context.batch, context.position, context.now]).encode()
 
 
 def _context_of(table: pa.Table, otherwise: BatchContext) -> BatchContext:
     metadata = table.schema.metadata or {}
     return BatchContext(*json.loads(metadata[_CONTEXT])) if _CONTEXT in metadata else otherwise
-
-
-def _read_changes(path: Path) -> Sequence[RegistryChange]:
-    if path not in _changes:
-        _changes.clear()
-        _changes[path] = [RegistryChange(*each) for each in json.loads(path.read_bytes())]
-    return _changes[path]

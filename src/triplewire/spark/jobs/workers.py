@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -35,12 +34,6 @@ def freeze_heap() -> None:
     """
     gc.collect()
     gc.freeze()
-
-
-def drop_other_generations(kept: dict[Path, Any], generation: Path) -> None:
-    """What belongs to another generation is not asked for any more."""
-    for path in [each for each in kept if each.parent != generation]:
-        del kept[path]
 
 
 T = TypeVar("T")
@@ -87,18 +80,18 @@ class CpuCosts:
     kernel: Accumulator[float]
     store: Accumulator[float]
     slow: Accumulator[float]
-    ongoing: Accumulator[float]
+    continuous: Accumulator[float]
     shapes: Accumulator[dict[str, float]]
     """Of the evaluator in the main lane, for each shape."""
 
     @classmethod
     def of(cls, context: SparkContext) -> CpuCosts:
-        kernel, store, slow, ongoing = (context.accumulator(0.0) for _ in range(4))
-        return cls(kernel, store, slow, ongoing, context.accumulator({}, _SumByName()))
+        kernel, store, slow, continuous = (context.accumulator(0.0) for _ in range(4))
+        return cls(kernel, store, slow, continuous, context.accumulator({}, _SumByName()))
 
     def seconds(self) -> dict[str, float]:
         """In the driver: what finished tasks took."""
-        accounts = {"kernel": self.kernel, "store": self.store, "slow": self.slow, "ongoing": self.ongoing}
+        accounts = {"kernel": self.kernel, "store": self.store, "slow": self.slow, "ongoing": self.continuous}
         return {name: account.value for name, account in accounts.items()}
 
 

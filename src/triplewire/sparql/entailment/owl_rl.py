@@ -151,14 +151,14 @@ _NO_FACTS = (RDF_TYPE, f"<{RDFS}", f"<{OWL}")
 """Prefixes of predicates whose triples are about the schema, or have a relation of their own."""
 
 
-def compute_closure(triples: Iterable[Triple]) -> Sequence[ClosureRow]:
+def compute_closure(triples: Iterable[Triple], limit: int = CLOSURE_ROWS) -> Sequence[ClosureRow]:
     """Return the rows of the closure of these triples, each once.
 
-    Raises InputError if there are more than `CLOSURE_ROWS`, or if a hierarchy is too large to be closed.
+    Raises InputError if there are more than `limit`, or if a hierarchy is too large to be closed.
     """
     rows = sorted(set(_rows(infer_triples(triples))))
-    if len(rows) > CLOSURE_ROWS:
-        raise InputError(f"{len(rows)} things follow from the ontologies, over the limit of {CLOSURE_ROWS}")
+    if len(rows) > limit:
+        raise InputError(f"the closure of the ontologies has {len(rows)} rows, over the limit of {limit}")
     return rows
 
 

@@ -85,7 +85,9 @@ class WindowDeclarations:
 class Cursor:
     """A cursor over the tokens of one query, with declarations, counts and postponed refusals."""
 
-    def __init__(self, text: str, base: str | None, rules: GrammarRules) -> None:
+    def __init__(
+        self, text: str, base: str | None, rules: GrammarRules, windows: WindowDeclarations | None = None
+    ) -> None:
         self._source = SourceText(text)
         self._tokens = self._source.tokens()
         self._fresh = 0
@@ -103,7 +105,7 @@ class Cursor:
         """Blank node labels, each with the basic graph pattern in which it was seen."""
         self.aggregates: dict[Aggregate, str] | None = None
         """The aggregates of this SELECT with their variables; None where aggregates are not allowed."""
-        self.windows: WindowDeclarations | None = None
+        self.windows = windows
         """The windows of a continuous query; None in other queries."""
         self._span_tokens: dict[str, Token] = {}
         self.refusal: Unsupported | None = None

@@ -10,7 +10,7 @@ from typing import Final
 
 from triplewire.model.errors import BodyTooLarge
 from triplewire.sparql.algebra import Basic, Const, Dataset, Node, Pattern, Query, Var
-from triplewire.sparql.syntax.cursor import Cursor, GrammarRules, ScopedOperator, visible_names
+from triplewire.sparql.syntax.cursor import Cursor, GrammarRules, ScopedOperator, WindowDeclarations, visible_names
 from triplewire.sparql.syntax.groups import parse_group
 from triplewire.sparql.syntax.select import (
     parse_level,
@@ -68,9 +68,9 @@ def _parse(text: str, base: str | None) -> Query:
     return finish_query(start_parsing(text, base))
 
 
-def start_parsing(text: str, base: str | None) -> Cursor:
+def start_parsing(text: str, base: str | None, windows: WindowDeclarations | None = None) -> Cursor:
     """Return a cursor after the prologue."""
-    cursor = Cursor(text, base, GrammarRules(parse_group, parse_subselect))
+    cursor = Cursor(text, base, GrammarRules(parse_group, parse_subselect), windows)
     _declarations(cursor)
     cursor.prologue = _prologue(cursor)
     return cursor

@@ -29,7 +29,7 @@ ZONE_QUADS: Final = 32_768
 
 @dataclass(frozen=True)
 class ZoneLoad:
-    """What a zone has to bear: quads and bytes that it holds, and how often it was read."""
+    """The load of a zone: quads and bytes that it holds, and how often it was read."""
 
     quads: float = 0.0
     bytes: float = 0.0
@@ -115,7 +115,8 @@ def _parse_criterion(text: str) -> LoadCriterion:
 
 @dataclass(frozen=True)
 class BalanceSettings:
-    """Which zones are split and merged, and where they are cut. Raises InputError for what makes no sense."""
+    """Options of rebalancing: which zones are split and merged, and where they are cut. Raises InputError for options
+    that contradict each other."""
 
     strategy: str = "relative"
     """`static`: the most loaded zone is split until there are `zones`. `absolute`: a zone is held against fixed
@@ -195,8 +196,8 @@ STRATEGIES: Mapping[str, Callable[[ZoneLoad, BalanceSettings], tuple[float, ...]
 
 
 def parse_balance(texts: Iterable[str]) -> BalanceSettings:
-    """Of texts such as `zones=64` and `criteria=quads:1.5:0.5,reads:4:0`; what is not said is as usual. Raises
-    InputError that names what is wrong, and what would be right."""
+    """Parse texts such as `zones=64` and `criteria=quads:1.5:0.5,reads:4:0`; others have their defaults. Raises
+    InputError that names the wrong option and valid values."""
     return BalanceSettings(**dict(map(_parse_rule, texts)))
 
 

@@ -27,8 +27,8 @@ from triplewire.storage.lake.ports import ColumnRange, DataFile, Value
 from triplewire.storage.lake.rows import INSTANT, TermFacets, quad_rows
 
 RANGE_CHARACTERS: Final = 192
-"""Of the least and the greatest text of a column, in the account that the lake's table gives of a file: IRIs tell
-themselves apart late. At worst some 8 kB for each file, which every reader of the table holds."""
+"""Characters of the least and the greatest text of a column in the statistics of a file: IRIs differ late. At worst 8
+kB per file, which every reader of the table holds."""
 
 
 # Ranges: the least and the greatest value of each column of a file, by which readers pass it over.
@@ -58,7 +58,7 @@ _SAID = range((datetime.min.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseco
 
 
 def measure_ranges(quads: pa.Table) -> Mapping[str, ColumnRange]:
-    """Of all rows of a table of quads. The values of dictionaries must all be in use."""
+    """Statistics of a table of quads. The values of dictionaries must all be in use."""
     return dict(_measure_columns(quads))
 
 
@@ -86,8 +86,8 @@ def _has_nan(values: pa.ChunkedArray) -> bool:
 
 
 def _bound(scalar: pa.Scalar[Any], cut: Callable[[str], str | None]) -> Value | None:
-    """None where it cannot be said: JSON has no such number, Python no such time. Of a long text its beginning is
-    `cut`."""
+    """A value of the statistics; None for numbers that JSON and times that Python cannot represent. Long texts are
+    cut."""
     if isinstance(scalar, pa.TimestampScalar):
         return _EPOCH + timedelta(microseconds=scalar.value) if scalar.value in _SAID else None
     value: str | int | float = scalar.as_py()

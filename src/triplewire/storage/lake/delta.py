@@ -36,8 +36,8 @@ from triplewire.storage.lake.data_files import (
 from triplewire.storage.lake.ports import CommitBatch, DataFile, Snapshot, TableChange, VersionOrTime
 
 FLOORS: Final = 1_000
-"""Streams that lose events to retention at once of which it is noted how far: each is a line in the table's log for
-good. Of more of them it is noted together."""
+"""Streams that lose events to retention at once for which a position is recorded: each is a line in the Delta log for
+good. For more streams there is one common position."""
 
 
 # Commits: from one version of the table to the next, by what the entries of its log say.
@@ -269,7 +269,7 @@ class DeltaLake:
 
 
 def _snapshot(table: DeltaTable, path: Path, before: Snapshot | None = None) -> Snapshot:
-    """Of the table as it was loaded. Files that were in a snapshot before are taken from it."""
+    """The snapshot of a loaded table. Files of an earlier snapshot are taken over from it."""
     actions = pa.table(table.get_add_actions(flatten=True))
     names = [unquote(name) for name in actions["path"].to_pylist()]
     known = {each.path: each for each in before.files} if before else {}
@@ -304,7 +304,7 @@ def _open_past(path: Path, at: VersionOrTime) -> Snapshot:
 
 
 def _committed_at(table: DeltaTable) -> datetime:
-    """When the version was committed. Of times before the oldest that there is, the table gives that one."""
+    """The commit time of a version. For times before the oldest version, the table returns that one."""
     return datetime.fromtimestamp(table.history(1)[0]["timestamp"] / 1_000, UTC)
 
 

@@ -69,8 +69,8 @@ class LakeEntries:
     def __init__(
         self, lake: RetentionAwareLake, size: int = PAST_BYTES, pending: Callable[[], Sequence[Erasure]] = tuple
     ) -> None:
-        """A page has at most `size` bytes of text and of extensions, and what of one event goes over that. What is
-        being erased, as `pending` tells, is left out."""
+        """A page has at most `size` bytes of text and extensions, and the rest of the event that exceeds that. Events
+        that are being erased (`pending`) are left out."""
         self._lake = lake
         self._size = size
         self._pending = pending
@@ -139,8 +139,8 @@ def _may_have(file: DataFile, column: str, value: str) -> bool:
 def _choose_files(
     snapshot: Snapshot, after: int, upto: int, most: int, stream: str | None = None
 ) -> tuple[list[str], int]:
-    """The files to open for what comes first, and the position up to which they hold everything. Those of one stretch
-    of time are one in each zone, and go together."""
+    """The files to open for the next events, and the position up to which they hold everything. The files of one range
+    of time, one per zone, belong together."""
     inside = [
         each
         for each in snapshot.files

@@ -153,23 +153,23 @@ WHERE {gone} OR (position, quad) IN (SELECT (position, first) FROM moved)
 
 @dataclass(frozen=True)
 class LakeErasure:
-    """One erasure, in one lake. Whoever does any of it keeps house there."""
+    """One erasure in one lake. Its steps need the maintenance lock."""
 
     house: MaintenanceContext
     erasure: Erasure
 
     def losses(self) -> pa.Table:
-        """What the events of all files lose, as `LOSSES`."""
+        """The losses of events in all files, as `LOSSES`."""
         return self._asked(_LOSSES).cast(LOSSES)
 
     def remember(self, losses: pa.Table) -> None:
-        """Write down what events lose: numbers, and what stays of those that lose their first quad. What goes is found
-        by it when part of it is gone already."""
+        """Store the losses: counts, and the values that another quad takes over. They identify the erased events when
+        part of these is gone already."""
         with replacing(self._notes, scratch=self._notes.with_name(self._notes.name + UNFINISHED)) as file:
             pq.write_table(losses, file)
 
     def remembered(self) -> pa.Table | None:
-        """What was written down; None before."""
+        """The stored losses; None before `remember`."""
         return pq.read_table(self._notes, partitioning=None) if self._notes.exists() else None
 
     def rewrite(self) -> int:
@@ -246,7 +246,7 @@ class LakeErasure:
                 yield path
 
     def _sweep(self) -> None:
-        """What was being written when somebody died."""
+        """Temporary files of writers that have crashed."""
         for path in self.house.table.parent.glob(f"**/*{UNFINISHED}"):
             path.unlink(missing_ok=True)
 

@@ -61,12 +61,12 @@ def object_key(text: str, number: float | None, micros: int | None) -> str:
 
 
 def number_key(value: float) -> str:
-    """What the keys of all numbers with this double start with. There is one zero, and NaN is the last number."""
+    """The prefix of keys of numbers with this double. There is one zero, and NaN is the last number."""
     return f"{NUMBER}{double_ordinal(value):016x}"
 
 
 def time_key(micros: int) -> str:
-    """What the keys of all times at this instant start with."""
+    """The prefix of keys of times at this instant."""
     return f"{TIME}{micros + _SIGN:016x}"
 
 
@@ -91,8 +91,8 @@ def micros_at(place: int) -> int:
 
 
 def bound_ordinal(bound: str) -> tuple[int, str]:
-    """What a bound among numbers or among times says: a key of these is under it if its place is under the one that
-    is given, or if it is this very place and its text is under the text that is given."""
+    """A bound among numbers or times: a key is below it if its value is below the bound's value, or equal to it and its
+    text is below the bound's text."""
     digits = bound[1 : 1 + _DIGITS]
     if len(digits) == _DIGITS and all(each in "0123456789abcdef" for each in digits):
         return int(digits, 16), bound[1 + _DIGITS :]
@@ -153,7 +153,7 @@ def _engine() -> duckdb.DuckDBPyConnection:
 # gives: a range of texts then lies everywhere. Numbers and times keep their order with all of them.
 
 _LOCAL = "[^/#<]*>$"
-"""What follows the last slash or hash of an IRI, or all of it but its opening bracket."""
+"""The part of an IRI after its last slash or hash, or all of it but the opening bracket."""
 
 
 @dataclass(frozen=True)

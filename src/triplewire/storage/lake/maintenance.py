@@ -49,14 +49,14 @@ SMALL_FILES: Final = 32
 
 @dataclass(frozen=True)
 class FileRewrite:
-    """What one task does. SQL in it is made of the zone map and of settings, never of what a user wrote."""
+    """One task of compaction. Its SQL is built from the zone layout and settings, never from text of users."""
 
     inputs: tuple[str, ...]
     """Relative to the table."""
     rows: int
     """How many a file should have, about."""
     zones: tuple[str, ...]
-    """Those whose rows are written; an empty one is for what stays fresh."""
+    """The zones whose rows are written; an empty tuple is for rows that stay fresh."""
     assigned: str = ""
     """An expression that gives the zone of a row, where there are several."""
     kept: str = "true"
@@ -200,7 +200,7 @@ def _sort(house: MaintenanceContext, upto: int) -> int:
 
 
 def _merge(house: MaintenanceContext) -> int:
-    """What is small now, which may make others small."""
+    """Zones that are small now, which may make others small."""
     groups = mergeable_groups(house.lake.files())
     gone = tuple(each for group in groups for each in group)
     rewrites = [
@@ -217,7 +217,7 @@ def file_rows(snapshot: Snapshot) -> int:
 
 
 def fresh_files(snapshot: Snapshot) -> tuple[DataFile, ...]:
-    """Those in no zone, the oldest first."""
+    """Files outside zones, the oldest first."""
     return tuple(each for each in snapshot.files if each.zone is None)
 
 

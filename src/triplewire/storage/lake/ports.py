@@ -25,7 +25,7 @@ class DataFile:
     size: int
     rows: int
     ranges: Mapping[str, ColumnRange] = field(compare=False)
-    """By column. Of a column that is not there nothing is known."""
+    """Statistics by column; nothing is known about a column that is missing."""
     zone: str | None = None
     """None while it is fresh: appended as it came, and in no zone yet."""
 
@@ -52,7 +52,7 @@ class DataFile:
 
 @dataclass(frozen=True)
 class CommitBatch:
-    """Which batch of which query the files come from, and the position up to which it speaks."""
+    """The batch of a job that the files come from, and the position at which it ends."""
 
     query: str
     number: int
@@ -69,7 +69,7 @@ class TableChange:
     lost: bool = False
     zones: int | None = None
     floors: Mapping[str, int] = field(default_factory=dict)
-    """Of streams whose events were not to be kept any longer: the newest position at which one of them went."""
+    """The newest position that retention has dropped, by stream."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Snapshot:
 
     @classmethod
     def empty(cls, table: str = "") -> Snapshot:
-        """Of a table before its first commit."""
+        """The snapshot of a table before its first commit."""
         return cls(table, -1, 0, 0, -1, ())
 
     @cached_property
@@ -104,7 +104,7 @@ class Snapshot:
 
     @cached_property
     def size(self) -> int:
-        """Of all files, in bytes."""
+        """Bytes of all files."""
         return sum(each.size for each in self.files)
 
 
@@ -136,5 +136,5 @@ class RetentionAwareLake(LakeReader, Protocol):
     """The table for those who must know what it kept no longer."""
 
     def floor(self, stream: str | None = None) -> int:
-        """The newest position of which an event of a stream, or of any, went because it was too old or too much; START
-        where none did. Of what was erased nobody is told."""
+        """The newest position of an event of a stream, or of any, that retention has dropped; START if there is none.
+        Erased events do not count."""

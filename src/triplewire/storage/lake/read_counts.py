@@ -34,7 +34,7 @@ _FORGOTTEN = 24 * _HOUR
 
 
 class ReadCounter:
-    """What one process has read. Nothing of it is worth a query: where it cannot be written, it is not."""
+    """Reads of one process by zone. Counts are worth no failing query: if they cannot be written, they are dropped."""
 
     def __init__(self, directory: Path, clock: Clock) -> None:
         self._path = directory / f"{uuid4().hex}.json"

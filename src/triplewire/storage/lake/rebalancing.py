@@ -83,7 +83,7 @@ class ZoneMove:
 
 
 def plan_moves(before: ZoneLayout, steps: Iterable[RebalanceStep]) -> tuple[ZoneMove, ...]:
-    """What steps come to, in as many moves as can be made one without the other."""
+    """The sum of steps, as independent moves."""
     zones = before
     made_of: dict[str, frozenset[str]] = {}
     for step in steps:

@@ -55,8 +55,8 @@ def erased_condition(erasure: Erasure) -> tuple[str, dict[str, str | int]]:
 
 @dataclass(frozen=True)
 class Redaction:
-    """What is done to files: rows go, and of the events that lose their first quads another becomes the first, and
-    takes over what the first alone has."""
+    """A rewrite of files without erased rows. If an event loses its first quad, another becomes the first and takes
+    over the columns that only the first has."""
 
     erasure: Erasure
     moved: pa.Table
@@ -98,7 +98,7 @@ class Redaction:
 
 
 def shifted_events(losses: pa.Table) -> pa.Table:
-    """Of `LOSSES`, those of events whose first quad goes and that have others, by position."""
+    """The losses of events that lose their first quad and keep others, by position."""
     return losses.filter(pc.greater(losses["first"], 0)).sort_by("position")
 
 
@@ -131,7 +131,7 @@ def pad_file(path: Path, size: int) -> None:
 # forgotten.
 
 _PLACE = "position"
-"""What may always be said: where the rows of a file lie says nothing of what they hold."""
+"""Statistics that reveal nothing about the content: row numbers and positions."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class DeltaLogRedaction:
 
     table: Path
     files: Mapping[str, DataFile]
-    """Those that were written anew, by their paths."""
+    """The files that were rewritten, by path."""
 
     def revise(self) -> int:
         """Let every entry of the log say what is so now; how many files of it were written anew. Done again it does
@@ -198,7 +198,7 @@ class DeltaLogRedaction:
 
 
 def _drop_statistics(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a file that is no longer there: nobody can read it, so that nobody needs to pass it over."""
+    """The vector of a file that does not exist any more: no reader needs it."""
     return _keep_positions({"numRecords": said.get("numRecords", 0), "minValues": {}, "maxValues": {}}, said)
 
 

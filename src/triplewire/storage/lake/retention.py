@@ -21,7 +21,7 @@ from triplewire.storage.lake.ports import DataFile, Snapshot, TableChange
 _UNITS = {"m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 _AGE = re.compile(r"(?:(?P<stream>[^=\s]+)=)?(?P<count>[0-9]+)(?P<unit>[mhdw])")
 _SHARE = 0.9
-"""Of the size that is allowed, what is left when it is passed: else each batch would take some away."""
+"""The share of the allowed size that is left when it is exceeded: otherwise every batch would drop some."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class LakeRetention:
 
     @classmethod
     def parsed(cls, ages: Iterable[str], size: int = 0) -> LakeRetention:
-        """Of texts such as `30d`, for all streams, and `home=12h`, for one. Raises BadRequest."""
+        """Parse texts such as `30d` (all streams) and `home=12h` (one stream). Raises BadRequest."""
         found = [_parse_age(each) for each in ages]
         streams = {stream: age for stream, age in found if stream is not None}
         return cls(streams, next((age for stream, age in found if stream is None), None), size or None)
@@ -46,7 +46,7 @@ class LakeRetention:
 
     @property
     def shortest(self) -> float | None:
-        """Of the ages that there are."""
+        """The longest of all ages."""
         ages = [*self.streams.values(), *([] if self.others is None else [self.others])]
         return min(ages, default=None)
 
@@ -100,7 +100,7 @@ def _too_much(retention: LakeRetention, snapshot: Snapshot) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class StreamLoss:
-    """What a stream loses of a file."""
+    """Rows of a file that a stream loses."""
 
     stream: str
     quads: int
@@ -119,7 +119,8 @@ def _count_rows(table: Path, condition: str, file: DataFile) -> list[tuple[DataF
 def _drop(
     house: MaintenanceContext, affected: Sequence[tuple[DataFile, tuple[StreamLoss, ...]]], condition: str
 ) -> None:
-    """Files that lose all rows go, those that lose some become others. Who comes too late is told so by streams."""
+    """Remove files that lose all rows, and rewrite those that lose some. Readers of dropped positions learn from
+    `dropped` that they are too late."""
     partly = [file for file, lost in affected if sum(each.quads for each in lost) < file.rows]
     rewrites = [FileRewrite((file.path,), file.rows, (file.zone or "",), kept=f"NOT ({condition})") for file in partly]
     made = house.rewritten("letting go of what is too old", rewrites, count_quads(partly))

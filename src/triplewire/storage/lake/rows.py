@@ -26,7 +26,7 @@ from triplewire.sparql import facets_of, to_sql
 
 INSTANT = pa.timestamp("us", "UTC")
 TYPES = {"datatype": pa.string(), "language": pa.string(), "number": pa.float64(), "time": INSTANT}
-"""Of the facets, but for the kind, which is known of every term."""
+"""Columns of facets, except the kind, which every term has."""
 
 _KINDS = ("iri", "literal", "triple", "blank")
 _IRI, _LITERAL, _TRIPLE, _BLANK = range(4)
@@ -200,7 +200,7 @@ def _repeat_column(entries: pa.Table, name: str, events: RowNumbers) -> pa.Dicti
 
 
 def _first_rows_only(entries: pa.Table, name: str, events: RowNumbers, numbers: RowNumbers) -> pa.StringArray:
-    """What an event has, in the row of its first quad."""
+    """Columns that only the first quad of an event has."""
     column = _column(entries, name)
     if column.null_count == len(column):
         return pa.nulls(len(events), pa.string())
@@ -208,6 +208,6 @@ def _first_rows_only(entries: pa.Table, name: str, events: RowNumbers, numbers: 
 
 
 def _column(table: pa.Table, name: str) -> pa.Array:
-    """Of a table whose columns are in one piece each."""
+    """Columns of a table, each in one chunk."""
     column = table[name]
     return column.chunk(0) if column.num_chunks else pa.array([], column.type)

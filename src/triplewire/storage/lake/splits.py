@@ -52,7 +52,7 @@ class ZoneSample:
         return not len(self.ranks) or bool((self.ranks == self.ranks[0]).all())
 
     def parted(self, dimension: str, bound: str) -> tuple[ZoneSample, ZoneSample]:
-        """What lies under a bound, and the rest."""
+        """Split a zone at a bound."""
         at = DIMENSIONS.index(dimension)
         under = self.ranks[:, at] < bisect_left(self.lexicon[at], bound)
         return self._chosen(under), self._chosen(~under)
@@ -187,8 +187,8 @@ def _to_bound(side: KeyInterval, value: int, width: int) -> str | None:
 # sides what whole zones hold, and of such cuts it saves the most reading.
 
 _QUERY_WEIGHTS: Mapping[str, float] = {"predicate": 2.0, "subject": 1.0, "object": 0.125, "graph": 0.0625}
-"""What it is worth to read less for a constant in a dimension. Most patterns name a predicate, few a subject, fewer an
-object; who asks for one event alone knows its time."""
+"""Weights of dimensions: how much it is worth to read less for a constant in each. Most patterns have a constant
+predicate, few a subject, fewer an object; queries for single events give a time."""
 
 
 @dataclass(frozen=True)

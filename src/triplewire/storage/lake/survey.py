@@ -23,7 +23,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class ZoneContents:
-    """What files hold: how many there are, and the load that they make."""
+    """The number of files, and their load."""
 
     files: int
     load: ZoneLoad
@@ -37,7 +37,7 @@ class LakeSurvey:
     holdings: Mapping[str, ZoneContents]
     fresh: ZoneContents
     version: int = -1
-    """Of the table."""
+    """The version of the table."""
 
     @property
     def quads(self) -> float:
@@ -45,12 +45,12 @@ class LakeSurvey:
         return sum(each.load.quads for each in self.holdings.values())
 
     def share(self, zone: str) -> float:
-        """Of all quads in zones."""
+        """Quads in zones."""
         return self.holdings[zone].load.quads / self.quads if self.quads else 0.0
 
 
 def survey_lake(snapshot: Snapshot, zones: ZoneLayout, reads: Mapping[str, float] | None = None) -> LakeSurvey:
-    """What a snapshot's files say, and how often each zone was read where that is known."""
+    """Survey a snapshot, with the reads of each zone if they are known."""
     held, read = group_by_zone(snapshot), reads or {}
     found = {zone.id: _zone_contents(held.get(zone.id, ()), read.get(zone.id, 0.0)) for zone in zones.zones}
     return LakeSurvey(zones, found, _zone_contents(fresh_files(snapshot)), snapshot.version)
@@ -137,11 +137,11 @@ def _format_time(micros: int) -> str:
 # Every zone is a rectangle as large as its share of the quads; the lines between them are cuts, coloured by dimension.
 
 COLOURS: Mapping[str, str] = {"graph": "#8b949e", "subject": "#1f6feb", "predicate": "#cf222e", "object": "#1a7f37"}
-"""Of cuts, by dimension."""
+"""Colors of cuts, by dimension."""
 
 WIDTH, HEIGHT, TOP = 960, 600, 64
 _NARROW, _LOW = 46, 15
-"""What a rectangle must measure for its name to fit."""
+"""The least width of a rectangle that shows its name."""
 
 
 @dataclass(frozen=True)

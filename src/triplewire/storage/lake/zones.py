@@ -164,8 +164,8 @@ def list_zones(tree: ZoneTree) -> list[str]:
 
 
 def _best_cut(tiles: Sequence[Tile], part: KeyBox) -> tuple[str, str] | None:
-    """Of the cuts through the fewest boxes, the one with the fewest on its fuller side. None if each leaves all of them
-    on one, which it never does where they tile the part: whatever touches a bound from below ends there."""
+    """The cut through the fewest boxes; among those, the one with the fewest boxes on its fuller side. None if every
+    cut leaves all boxes on one side, which does not happen if the boxes tile the zone."""
     found = (
         (*counted, dimension, bound)
         for dimension in DIMENSIONS

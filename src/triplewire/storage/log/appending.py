@@ -121,8 +121,7 @@ def _search_run(run: HashRun, asked: Hashes) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class KnownEvents:
-    """What a log has of the publications that come: the positions of their keys, and of events that have the ids of
-    theirs, with their texts."""
+    """Known keys and events that publications repeat: positions by key, and positions and texts by event."""
 
     keys: Mapping[str, range] = field(default_factory=dict)
     events: Mapping[EventKey, tuple[int, str]] = field(default_factory=dict)
@@ -134,15 +133,15 @@ class AppendPlan:
     begin: -1 is the first, -2 the next."""
 
     fresh: list[tuple[str, Event]] = field(default_factory=list)
-    """What is to be stored, with its streams."""
+    """Events to store, with their streams."""
     keys: dict[str, range] = field(default_factory=dict)
-    """Of publications with a key that are new, the places in `fresh`."""
+    """Index ranges in `fresh` of new publications with a key."""
     names: list[EventKey | None] = field(default_factory=list)
-    """Of what is to be stored, those by which it will be known."""
+    """Event keys of the events to store, for deduplication."""
     _answers: list[Sequence[int]] = field(default_factory=list)
 
     def positions(self, start: int) -> list[Sequence[int]]:
-        """What each publication is told, when what is new begins at `start`."""
+        """The results of all publications, if the first new event takes position `start`."""
         return [_shift_positions(answer, start) for answer in self._answers]
 
 
@@ -249,7 +248,7 @@ def empty_entries() -> pa.Table:
 
 
 def entry_rows(events: Iterable[tuple[str, Event]], positions: Iterator[int], received: int) -> Iterator[EntryRow]:
-    """What is stored for events of streams, which take the next positions one after the other."""
+    """Rows of events, which take the next positions in order."""
     for stream, event in events:
         headers = event.headers
         yield (
@@ -283,7 +282,7 @@ def publication_keys(publications: Sequence[Publication]) -> list[str]:
 
 
 def entry_size(row: EntryRow) -> int:
-    """What an event counts for retention and for pages: its text and its extensions, in bytes as UTF-8."""
+    """Bytes of text and extensions as UTF-8, which count for retention and pages."""
     text, others = row[_TEXT], row[_EXTENSIONS]
     return _bytes(text) + (_bytes(others) if others else 0)
 

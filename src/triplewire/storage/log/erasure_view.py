@@ -21,7 +21,7 @@ from triplewire.storage.log.ports import (
 )
 
 Pending = Callable[[], Sequence[Erasure]]
-"""Which erasures go on. Asked at every reading: what was asked for by way of another process holds here, too."""
+"""Pending erasures. They are read at every call, because another process may have requested one."""
 
 
 class FullLog(SegmentedLog, ErasableLog, Protocol):
@@ -42,7 +42,7 @@ class ErasureView:
         self._pending = pending
 
     def append(self, publications: Sequence[Publication]) -> list[Sequence[int]]:
-        """What is being erased is not there any more: what comes by its id is stored as if it came the first time."""
+        """Events that are being erased do not exist any more: an event with the same id is stored as a new one."""
         answers = self._log.append(publications)
         if not any(isinstance(answer, AppendResult) for answer in answers) or not (erasures := self._pending()):
             return answers

@@ -26,7 +26,7 @@ COMMIT_QUEUE_BYTES: Final = 128 * 1024 * 1024
 
 
 CommitResult: TypeAlias = list[Sequence[int]] | BaseException
-"""What became of the publications of one publisher: their positions, or why nothing is stored."""
+"""The outcome for one publisher: positions, or the error for which nothing is stored."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Waiter:
 
 @dataclass
 class CommitCounts:
-    """What was committed so far, and what was turned away because the queue was full."""
+    """Counts of commits, and of publications that were refused because the queue was full."""
 
     transactions: int = 0
     publications: int = 0
@@ -77,11 +77,9 @@ class GroupCommit:
         self._thread.start()
 
     async def append(self, publication: Publication) -> Sequence[int]:
-        """The positions of the publication, once it is durable.
-
-        Raises Unavailable at once when too much waits already, and what the log raised when its group failed; then
-        nothing of the group is stored. Whoever is cancelled while waiting does not learn whether it was stored.
-        """
+        """Append a publication; return its positions once it is durable. Raises Unavailable at once if too much is
+        queued, and the error of the log if its group failed; then nothing of the group is stored. A caller that is
+        cancelled while it waits does not learn whether it was stored."""
         (positions,) = await self.append_each([publication])
         return positions
 
@@ -124,7 +122,7 @@ class GroupCommit:
             _resolve_group(group, self._commit(group))
 
     def _take(self) -> list[Waiter]:
-        """What goes into the next transaction; nothing once all is committed and the end was asked for."""
+        """The publications of the next transaction; none once all is committed and the queue is closed."""
         with self._wake:
             self._wake.wait_for(lambda: self._waiting or self._closed)
             group: list[Waiter] = []

@@ -21,15 +21,15 @@ import pyarrow as pa
 from triplewire.model import Erasure, Event
 
 LEAF_EVENTS: Final = 500
-"""Events of a stream that are one page of its history: read and written in some 20 ms, and some 300 kB of text. Who
-follows a stream by its pages reads the newest again and again, half full on average."""
+"""Events in one segment, a page of a stream's history: read and written in 20 ms, 300 kB of text. Clients that follow a
+stream by pages read the newest page again and again, half full on average."""
 
 LEAF_BYTES: Final = 1024 * 1024
-"""Text of events from which on such a page is full; the last of them may go over it."""
+"""Bytes of text from which on a segment is full; its last event may exceed them."""
 
 LEAF_GAP: Final = 64
-"""Positions of other streams between two events of a page, from which on they are not read with it: 32,000 at worst in
-one page, some 50 ms. What is noted of a gap are 16 bytes or so, for at least as many events."""
+"""Positions of other streams between two events of a segment from which on they are in separate ranges: at worst a
+segment spans 32,000 positions, 50 ms. A gap costs 16 bytes, for at least as many events."""
 
 
 PositionRange: TypeAlias = tuple[int, int]
@@ -40,16 +40,16 @@ AppendedEvent: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True)
 class Segment:
-    """Some events of a stream that follow each other. Times are those at which the first and the last were received,
-    in microseconds."""
+    """Consecutive events of a stream. Times are those at which the first and the last were received, in
+    microseconds."""
 
     number: int
-    """Of the stream's leaves, from 0 on."""
+    """The number among the segments of the stream, from 0 on."""
     stretches: tuple[PositionRange, ...]
     since: int
     until: int
     events: int = 0
-    """When it was written: some may have been erased since."""
+    """Events when it was written: some may have been erased since."""
     size: int = 0
 
     @property
@@ -67,21 +67,20 @@ class Segment:
 
 @dataclass(frozen=True)
 class StreamVolume:
-    """How much was ever published to a stream, and when."""
+    """Totals of a stream since its first event."""
 
     stream: str
     events: int = 0
     size: int = 0
-    """Bytes of text."""
     since: int = 0
-    """When the first event was received, and when the newest, in microseconds."""
+    """Microseconds at which the first event was received; `until` is that of the newest."""
     until: int = 0
     closed: int = 0
-    """How many leaves are full."""
+    """The number of full segments."""
     open: Segment | None = None
-    """The one that follows them, where there is an event in it."""
+    """The segment after the full ones, if it has an event."""
     rough: int = -1
-    """The newest leaf in which the clock went back; times tell nothing of the order up to there."""
+    """The newest segment in which the clock went back: up to there, times say nothing about the order."""
 
     @property
     def leaves(self) -> int:
@@ -91,7 +90,7 @@ class StreamVolume:
 def extend_volume(
     volume: StreamVolume, arrivals: Sequence[AppendedEvent], received: int
 ) -> tuple[StreamVolume, list[Segment]]:
-    """The volume with events that came, in order and at one time; and the leaves that are full with them."""
+    """Add events, in order and received at one time; return the new volume, and the segments that are full now."""
     size = volume.size + sum(each for _, each in arrivals)
     full, leaf, rest = list[Segment](), volume.open, iter(arrivals)
     for arrival in rest:
@@ -107,7 +106,7 @@ def extend_volume(
 
 
 def _fill_segment(leaf: Segment, arrival: AppendedEvent, rest: Iterable[AppendedEvent], received: int) -> Segment:
-    """The leaf with an event, and with those of the rest that fit."""
+    """Fill a segment with an event and as many others as fit."""
     stretches, events, size = [*leaf.stretches], leaf.events, leaf.size
     most, heaviest, gap = LEAF_EVENTS, LEAF_BYTES, LEAF_GAP
     position, weight = arrival
@@ -132,24 +131,24 @@ class Publication:
     """Events to append, together and in order."""
 
     stream: str | Sequence[str]
-    """Of all of them, or of each."""
+    """The stream of all events, or of each."""
     events: Sequence[Event]
     key: str | None = None
-    """By which it is known when it comes again."""
+    """The idempotency key."""
     given: Set[str] = frozenset()
-    """Ids of those events that have theirs from the publisher: each is stored once in its stream."""
+    """Ids that the publisher gave: each is stored once in its stream."""
     apart: bool = False
-    """Each event is taken or refused by itself, if its id is taken; else all are, together."""
+    """Whether an event whose id is taken is refused by itself; otherwise all are."""
 
 
 class AppendResult(tuple[int, ...]):
-    """Positions of the events of a publication some of which were there before."""
+    """Positions of the events of a publication, some of which were stored before."""
 
     repeated: int
-    """How many were."""
+    """The number of events that were stored before."""
     others: Mapping[str, int]
-    """Ids of its events that others with another text have, and where these are. If there are any, nothing of it is
-    stored, and the positions are those; of events that are taken apart, the rest is."""
+    """Ids that other events with another text have, with their positions. If there are any, nothing is stored, and the
+    positions are those; with `apart`, the rest is stored."""
 
     def __new__(cls, positions: Iterable[int], repeated: int = 0, others: Mapping[str, int] = _NOTHING) -> Self:
         made = super().__new__(cls, positions)
@@ -157,7 +156,7 @@ class AppendResult(tuple[int, ...]):
         return made
 
     def moved(self, start: int) -> AppendResult:
-        """The same, with -1, -2 and so on as `start` and what follows it."""
+        """The same, with `start` and the positions after it for -1, -2 and so on."""
 
         def place(position: int) -> int:
             return position if position >= 0 else start - 1 - position
@@ -167,7 +166,7 @@ class AppendResult(tuple[int, ...]):
 
 @dataclass(frozen=True)
 class LogRetention:
-    """What the log keeps: an entry goes when it is older than `age` seconds or beyond the newest `size` bytes.
+    """Retention of the log: an entry is dropped when it is older than `age` seconds or beyond the newest `size` bytes.
 
     Entries go oldest first, up to the first that is kept. Size counts the text of events, as UTF-8.
     """
@@ -177,7 +176,7 @@ class LogRetention:
 
 
 class Log(Protocol):
-    """Events in one order of positions, shared with the registry.
+    """Events in one order of positions, which the log shares with the registry.
 
     Called from any thread. Every twin passes the same contract suite (`tests/storage/log/test_contract.py`).
     """
@@ -201,15 +200,15 @@ class Log(Protocol):
 
 
 class MeasuredLog(Log, Protocol):
-    """A log that also knows how long it is."""
+    """A log that knows its extent."""
 
     def begin(self) -> int:
-        """The position of the oldest entry that was not trimmed away, erased or not; one above the head if there is
-        none. What is not there above it was erased."""
+        """The position of the oldest entry that was not trimmed, erased or not; one above the head if there is none.
+        Entries that are missing above it were erased."""
 
     def gone(self, stream: str | None = None) -> int:
-        """The position of the newest event of a stream, or of any, that was trimmed away; START where none was. Of what
-        was erased before that nobody is told."""
+        """The position of the newest trimmed event of a stream, or of any; START if there is none. Events that were
+        erased before do not count."""
 
     def reach(self, after: int, upto: int, size: int) -> int:
         """The last position p up to `upto` for which the entries at positions q with `after < q <= p` hold at most
@@ -218,24 +217,23 @@ class MeasuredLog(Log, Protocol):
 
 
 class SegmentedLog(Protocol):
-    """A log that knows its streams leaf by leaf, also those whose events it has let go."""
+    """A log with an index of its streams by segment, which also covers trimmed events."""
 
     def volumes(self, after: str = "", limit: int | None = None) -> list[StreamVolume]:
-        """Of streams to which anything was ever published, in the order of their names: those after a name, so many at
-        most."""
+        """Volumes of all streams ever published to, by name: those after a name, at most `limit`."""
 
     def volume(self, stream: str) -> StreamVolume | None:
-        """Of one stream; None where nothing was ever published to it."""
+        """The volume of a stream; None if nothing was ever published to it."""
 
     def leaves(self, stream: str, numbers: Sequence[int]) -> list[Segment]:
-        """Those of the full leaves of a stream that have these numbers, in order. It costs what it gives."""
+        """The full segments of a stream with these numbers, in order."""
 
 
 class ErasableLog(MeasuredLog, Protocol):
-    """A log that can forget for good."""
+    """A log whose events can be erased."""
 
     def losses(self, erasure: Erasure) -> pa.Table:
-        """What its entries would lose, as `LOSSES`."""
+        """The losses of its entries, as `LOSSES`."""
 
     def erase(self, erasure: Erasure) -> None:
         """Delete what an erasure names, so that no byte of it is left. An entry that goes whole is read no more; its

@@ -218,7 +218,7 @@ class SqliteLog:
         return KnownEvents(_select_key_ranges(connection, appending.publication_keys(publications)), events)
 
     def _events(self, connection: Connection, asked: Sequence[int]) -> dict[EventKey, tuple[int, str]]:
-        """Those that are there by the hashes of their names, with their positions and texts."""
+        """Known events by the hashes of their keys, with positions and texts."""
         self._learn(connection)
         likely = [at for at in self._names.find(asked) if _has_hash(connection, at)]
         rows = connection.execute(_TEXTS, (orjson.dumps(likely).decode(),)).fetchall() if likely else ()
@@ -234,7 +234,7 @@ class SqliteLog:
         return self._select(_READ, after, upto, limit)
 
     def entries(self, positions: Sequence[int]) -> pa.Table:
-        """Those of the given positions that hold an entry, in order and once each, as an `ENTRIES` table."""
+        """The entries at the given positions, in order and once each, as an `ENTRIES` table."""
         return self._select(_AT, orjson.dumps(list(positions)).decode())
 
     def find(self, event: str, stream: str | None = None) -> int | None:
@@ -386,7 +386,7 @@ def _leave_text(connection: Connection, position: int, text: str | None) -> None
 def _measure_rows(
     rows: Iterable[appending.EntryRow], start: int, arrivals: dict[str, list[AppendedEvent]]
 ) -> Iterator[tuple[object, ...]]:
-    """Rows with where each begins. What arrives is noted by streams."""
+    """Rows with the offset of each."""
     for row in rows:
         yield (*row, start)
         size = appending.entry_size(row)

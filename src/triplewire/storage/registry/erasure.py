@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from triplewire.model import Erasure, ErasureScope
+from triplewire.storage.registry.codec import EntryCodec
 from triplewire.storage.registry.ports import Registry, RegistryChange
 
 ERASING = "erasing"
@@ -18,18 +19,17 @@ ERASING = "erasing"
 ERASURE = "erasure"
 """The kind of a receipt, under the same id."""
 REDACTED: Mapping[str, Any] = {}
-"""What is left of the former at the end."""
+"""The value of an `erasing` entry at the end."""
 
 STEPS = ("hidden", "outbox", "log", "lake", "state", "history", "memory", "name")
-"""What happens, in order: nobody is shown it any more; it goes from the matches that wait, from the log, from the
-lake as it is, from what continuous queries keep, from the lake as it was, from the memory of those who answer queries;
-and its name goes, too."""
+"""The steps of an erasure, in order: `hidden` from all readers; deleted from the outbox, the log, the current lake, the
+state of continuous queries, the lake's history, the memory of query processes; and the name itself."""
 
 
 @dataclass(frozen=True)
 class ErasureReceipt:
-    """How far an erasure is. `steps` has the time at which each was done, in microseconds; `completed` is when the last
-    byte went."""
+    """The progress of an erasure. `steps` has the time at which each was done, in microseconds; `completed` is the time
+    of the last."""
 
     id: str
     scope: ErasureScope
@@ -42,16 +42,15 @@ class ErasureReceipt:
     completed: int | None = None
 
     def done(self, step: str, at: int) -> ErasureReceipt:
-        """With one step more."""
         return replace(self, steps={**self.steps, step: at})
 
     def counted(self, **counts: int) -> ErasureReceipt:
-        """With what was counted; what was counted before stays."""
+        """Add counts; those that are there stay."""
         return replace(self, counts={**counts, **self.counts})
 
 
 def request_entries(receipt: ErasureReceipt, name: str) -> list[tuple[str, str, Mapping[str, Any] | None]]:
-    """What is put when an erasure is asked for: from its position on it holds."""
+    """The entries of a request: the erasure holds from its position on."""
     return [
         (ERASING, receipt.id, {"scope": receipt.scope.value, "name": name}),
         (ERASURE, receipt.id, receipt_to_value(receipt)),
@@ -59,7 +58,7 @@ def request_entries(receipt: ErasureReceipt, name: str) -> list[tuple[str, str, 
 
 
 def pending_erasures(registry: Registry) -> list[Erasure]:
-    """Those that go on, by their positions. It costs some microseconds where there are none."""
+    """Pending erasures, by position. Costs microseconds if there are none."""
     return [erasure_from_change(change) for change in registry.list(ERASING) if change.value]
 
 
@@ -71,37 +70,23 @@ def erasure_from_change(change: RegistryChange) -> Erasure:
 
 
 def latest_erasure_change(registry: Registry, after: int) -> int:
-    """The position of the newest thing that was said of any erasure after a position; that position where none was.
-    Whoever remembers events asks this, and forgets them where it is another."""
+    """The position of the newest change to any erasure after a position; that position if there is none. Caches of
+    events compare it, and drop their content when it moves."""
     found = registry.list(ERASURE, after=after)
     return found[-1].position if found else after
 
 
-def receipt_to_value(receipt: ErasureReceipt) -> Mapping[str, Any]:
-    """What is stored under (`erasure`, id)."""
-    value = {
-        "scope": receipt.scope.value,
-        "digest": receipt.digest,
-        "requested": receipt.requested,
-        "by": receipt.by,
-        "position": receipt.position,
-        "steps": dict(receipt.steps),
-        "counts": dict(receipt.counts),
-        "completed": receipt.completed,
-    }
-    return {name: each for name, each in value.items() if each is not None}
+_RECEIPTS = EntryCodec(ErasureReceipt, key="id")
+receipt_to_value = _RECEIPTS.to_value
 
 
 def receipt_from_change(change: RegistryChange) -> ErasureReceipt:
-    """The receipt that a change wrote. At first it does not say the position: it lies right behind what it is of."""
-    if change.value is None:
-        raise ValueError(f"{change.kind} {change.key} was removed at {change.position}")
-    value = {**change.value, "scope": ErasureScope(change.value["scope"])}
-    value["position"] = value["position"] or change.position - 1
-    return ErasureReceipt(change.key, **value)
+    """The receipt that a change has written. The first one has no position yet: that of its request is right before."""
+    receipt = _RECEIPTS.from_change(change)
+    return replace(receipt, position=receipt.position or change.position - 1)
 
 
 def read_receipts(registry: Registry) -> Sequence[ErasureReceipt]:
-    """All of them, in the order of their positions."""
+    """All receipts, by position."""
     found = [receipt_from_change(change) for change in registry.list(ERASURE)]
     return sorted(found, key=lambda each: each.position)

@@ -8,15 +8,13 @@ Within an interval all events are matched in the same way.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 from triplewire.model import START, Subscription
-from triplewire.model.errors import BadRequest
-from triplewire.sparql.syntax.windows import STREAM_NAME_CHARACTERS
+from triplewire.storage.registry.codec import EntryCodec
 from triplewire.storage.registry.ports import Registry, RegistryChange
 from triplewire.storage.registry.subscriptions import read_original
 
@@ -26,11 +24,9 @@ BATCH_EVENTS: Final = 20_000
 
 ONTOLOGY = "ontology"
 ONTOLOGIES_VERSION = "ontologies"
-"""The kind of one entry, always under the same key, that is put with every change to an ontology: its position tells
-whether any has changed, without reading them."""
+"""The kind of one entry that is put with every change to an ontology: its position tells whether any has changed,
+without reading them."""
 NEWEST_ONTOLOGIES = "newest"
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]*")
 
 
 @dataclass(frozen=True)
@@ -46,43 +42,15 @@ class LoadedOntology:
     version: int = 0
 
 
-def ontology_to_value(loaded: LoadedOntology) -> Mapping[str, Any]:
-    """What is stored under (`ontology`, name). The version is not in it: it is the position of the change itself."""
-    return {
-        "text": loaded.text,
-        "triples": loaded.triples,
-        "classes": loaded.classes,
-        "properties": loaded.properties,
-    }
-
-
-def ontology_from_change(change: RegistryChange) -> LoadedOntology:
-    """The ontology that a change loaded. A removal loads none: raises ValueError."""
-    if change.value is None:
-        raise ValueError(f"{change.kind} {change.key} was removed at {change.position}")
-    return LoadedOntology(name=change.key, version=change.position, **change.value)
-
-
-def check_ontology_name(text: str) -> str:
-    """The name, if it is one: it stands in addresses, so that nothing in it ever needs to be escaped."""
-    if len(text) > STREAM_NAME_CHARACTERS:
-        raise BadRequest(f"an ontology's name has at most {STREAM_NAME_CHARACTERS} characters, not {len(text)}")
-    if not _NAME.fullmatch(text):
-        raise BadRequest(f"{text!r} is no ontology's name: letters, digits and . _ ~ - are, a letter or digit first")
-    return text
-
-
-# Stretches: parts of a subscription's time in which events are matched in one and the same way.
-#
-# ```
-#        begins ── past ──▶ made ──▶ ontology loaded ──▶ next version ──▶ … ──▶ until
-# ```
+_ONTOLOGIES = EntryCodec(LoadedOntology, key="name", position="version")
+ontology_to_value = _ONTOLOGIES.to_value
+ontology_from_change = _ONTOLOGIES.from_change
 
 
 @dataclass(frozen=True)
 class MatchInterval:
-    """Events at positions p with `start < p < stop` are asked `version`, by the ontologies that were loaded at certain
-    positions."""
+    """Events at positions p with `start < p < stop` are matched by `version`, with the ontologies that were loaded at
+    these positions."""
 
     start: int
     stop: int
@@ -91,16 +59,16 @@ class MatchInterval:
 
 
 def past_interval(registry: Registry, subscription: Subscription) -> MatchInterval:
-    """The stretch before a subscription was made, which is asked what was asked first; or, where its owner has come to
-    see more or less since, what is asked now."""
+    """The interval before a subscription was made. Its first version is evaluated; or, if the visibility of its owner
+    has changed since, the newest."""
     first = read_original(registry, subscription)
     asked = first if first.sight == subscription.sight else subscription
     return MatchInterval(first.floor, first.made, asked, first.ontologies)
 
 
 def present_intervals(registry: Registry, versions: Sequence[Subscription], upto: int) -> Iterator[MatchInterval]:
-    """The stretches since a subscription with a `begins` was made, in order. `versions` are those that are remembered,
-    in order; there is nothing of others. Ontologies that are loaded after a position are not looked for."""
+    """The intervals since a subscription with a `begins` was made, in order. `versions` are those that are known, in
+    order; others have none. Ontologies that were loaded after a position are ignored."""
     (*_, newest) = versions
     loads = _ontology_changes(registry, newest.made, upto)
     loaded = {each.key: each.position for at in newest.ontologies for each in registry.changes(at - 1, at)}
@@ -114,7 +82,7 @@ def present_intervals(registry: Registry, versions: Sequence[Subscription], upto
 
 
 def _ontology_changes(registry: Registry, made: int, upto: int) -> list[RegistryChange]:
-    """What became of ontologies since a subscription was made, or was about to be, without their text."""
+    """Changes to ontologies since shortly before a subscription was made, without their text."""
     after, newest = max(START, made - BATCH_EVENTS), registry.get(ONTOLOGIES_VERSION, NEWEST_ONTOLOGIES)
     if newest is None or newest.position <= after:
         return []
@@ -130,7 +98,7 @@ def _without_text(change: RegistryChange) -> RegistryChange:
 
 
 def _apply_loads(loaded: dict[str, int], loads: Sequence[RegistryChange]) -> tuple[int, ...]:
-    """Where those were loaded that are there after some changes, of which some may have been seen to before."""
+    """The positions of the loaded ontologies after some changes, of which some may be applied already."""
     there = dict(loaded)
     for each in loads:
         if each.position > there.get(each.key, START):

@@ -16,14 +16,16 @@ from typing import Any, Final, Protocol
 import orjson
 
 from triplewire.model import START
+from triplewire.model.cache import BoundedCache
 from triplewire.model.errors import NotFound
 from triplewire.security import Policy, parse_policy
 from triplewire.security.tokens import AccessToken
 from triplewire.security.visibility import Visibility
+from triplewire.storage.registry.codec import EntryCodec
 from triplewire.storage.registry.ports import Registry, RegistryChange
 
 REMEMBERED_SIGHTS: Final = 4_096
-"""What owners of subscriptions see, as it is remembered: a policy has some dozens of roles; at worst 100 MB."""
+"""Visibilities of owners of subscriptions in the cache: a policy has some dozens of roles; at worst 100 MB."""
 
 
 # Each version is put at a position, and holds for events from there on until the next. It names the position of the
@@ -38,33 +40,34 @@ IN_FORCE = "in-force"
 
 @dataclass(frozen=True)
 class PolicyVersion:
-    """A policy from a position on. Without a text there is none from there on: `policy` is None, and everybody sees
-    what is granted to them."""
+    """A version of the policy, from a position on. Without a text there is no policy from there on: `policy` is None,
+    and principals see everything that is granted to them."""
 
     version: int
     text: str | None = None
     policy: Policy | None = None
     before: int = 0
-    """The version that it took the place of; 0 for the first."""
+    """The version before; 0 for the first."""
 
 
 NO_POLICY = PolicyVersion(0)
-"""What holds before there ever was one."""
+"""The state before the first policy."""
 
 
 class PolicyListener(Protocol):
-    """What is to change with the policy."""
+    """Resources that change with the policy."""
 
     def following(self, policy: Policy | None) -> Sequence[RegistryEntry]:
-        """What is to be put with it, in one transaction."""
+        """Entries to put with the policy, in one transaction."""
 
     def settle(self) -> int:
-        """Have those follow that came while it was put; the position from which on all do."""
+        """Update resources that were added while the policy was put; return the position from which on all follow
+        it."""
 
 
 @dataclass(frozen=True)
 class PolicyListeners:
-    """Several that are to change."""
+    """Several listeners as one."""
 
     each: Sequence[PolicyListener]
 
@@ -76,7 +79,7 @@ class PolicyListeners:
 
 
 class PolicyStore:
-    """What the registry holds. Any thread may ask; it waits for the disk. A version is read once."""
+    """Policies in the registry. Any thread may call it; it reads from the disk. A version is parsed once."""
 
     def __init__(self, registry: Registry, followers: PolicyListener | None = None) -> None:
         self._registry = registry
@@ -84,7 +87,7 @@ class PolicyStore:
         self._newest = NO_POLICY
 
     def current(self) -> PolicyVersion:
-        """What holds now."""
+        """The policy in force."""
         newest = self._newest
         # Mostly there is nothing newer, and then nothing of it is read.
         for change in self._registry.list(POLICY, after=newest.version, limit=1):
@@ -92,11 +95,11 @@ class PolicyStore:
         return newest
 
     def at(self, position: int) -> PolicyVersion:
-        """What holds for the event at a position."""
+        """The policy for the event at a position."""
         return next((each for each in self.versions() if each.version <= position), NO_POLICY)
 
     def versions(self) -> Iterator[PolicyVersion]:
-        """All of them, the newest first."""
+        """All versions, the newest first."""
         enacted = self.current()
         while enacted.version:
             yield enacted
@@ -111,12 +114,12 @@ class PolicyStore:
         return found
 
     def load(self, text: str) -> PolicyVersion:
-        """In place of what was in force. Raises what `parse_policy` does; then that stays."""
+        """Put a policy in force. Raises the errors of `parse_policy`; then nothing changes."""
         parse_policy(text)
         return self._put(text)
 
     def remove(self) -> PolicyVersion:
-        """From now on there is none. Raises NotFound where there was none."""
+        """Remove the policy. Raises NotFound if there is none."""
         if self.current().text is None:
             raise NotFound("there is no policy in force")
         return self._put(None)
@@ -146,44 +149,18 @@ def _parse_policy(text: str | None) -> Policy | None:
 TOKEN = "token"
 
 
-def token_to_value(token: AccessToken) -> Mapping[str, Any]:
-    """What is stored under (`token`, id): a digest, never the secret."""
-    value = {
-        "name": token.name,
-        "digest": token.digest.hex(),
-        "allows": list(token.allows),
-        "roles": list(token.roles),
-        "created": token.created,
-        "expires": token.expires,
-        "revoked": token.revoked,
-    }
-    return {name: each for name, each in value.items() if each is not None}
-
-
-def token_from_change(change: RegistryChange) -> AccessToken:
-    """The token that a change set. A removal sets none: raises ValueError."""
-    if change.value is None:
-        raise ValueError(f"{change.kind} {change.key} was removed at {change.position}")
-    value = change.value
-    return AccessToken(
-        id=change.key,
-        name=value["name"],
-        digest=bytes.fromhex(value["digest"]),
-        allows=tuple(value["allows"]),
-        roles=tuple(value["roles"]),
-        created=value["created"],
-        expires=value.get("expires"),
-        revoked=value.get("revoked"),
-    )
+_TOKENS = EntryCodec(AccessToken, key="id")
+token_to_value = _TOKENS.to_value
+token_from_change = _TOKENS.from_change
 
 
 def read_tokens(registry: Registry) -> Sequence[AccessToken]:
-    """All of them, the one that was changed last at the end."""
+    """All tokens, by position of their last change."""
     return [token_from_change(change) for change in registry.list(TOKEN)]
 
 
 class TokenCache:
-    """The tokens as they are at this moment, whichever process changed them. For one thread.
+    """All tokens as they are now, whichever process changed them. For one thread.
 
     A look costs what `changed` costs, and a query only where something did change. Tokens that were cleared away are
     still in it: they are good for nothing.
@@ -198,8 +175,8 @@ class TokenCache:
         self._tokens: dict[str, AccessToken] = {}
 
     def newest(self) -> int:
-        """Look; another number than before where any token was made or revoked, and 0 where none ever was. Raises
-        Unavailable, and then looks again next time."""
+        """Refresh; return a number that changes whenever a token was made or revoked, and is 0 before the first. Raises
+        Unavailable; then the next call refreshes."""
         self._stale = self._changed() or self._stale
         if self._stale:
             for change in self._registry.list(TOKEN, after=self._upto):
@@ -209,7 +186,7 @@ class TokenCache:
         return self._upto
 
     def find(self, id: str) -> AccessToken | None:
-        """As of the last look."""
+        """The token as of the last refresh."""
         return self._tokens.get(id)
 
 
@@ -220,19 +197,19 @@ VISIBILITY = "sight"
 
 @lru_cache(maxsize=REMEMBERED_SIGHTS)
 def visibility_name(sight: Visibility) -> str:
-    """The same for equal ones, in every process and at every time."""
+    """A name that equal visibilities share, in every process and at all times."""
     return hashlib.sha256(orjson.dumps(sight.to_json(), option=orjson.OPT_SORT_KEYS)).hexdigest()[:24]
 
 
 class VisibilityStore:
-    """Those that the registry has, by name. Any thread may ask; it waits for the disk."""
+    """Visibilities in the registry, by name. Any thread may call it; it may read from the disk."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._known: dict[str, Visibility] = {}
+        self._known: BoundedCache[str, Visibility] = BoundedCache(REMEMBERED_SIGHTS)
 
     def find(self, name: str | None) -> Visibility | None:
-        """None, where everything is in sight. Raises NotFound."""
+        """The visibility of a name; None, which shows everything, for None. Raises NotFound."""
         if name is None:
             return None
         found = self._known.get(name)
@@ -240,9 +217,8 @@ class VisibilityStore:
             change = self._registry.get(VISIBILITY, name)
             if change is None or change.value is None:
                 raise NotFound(f"the sight {name} is not in the registry")
-            if len(self._known) >= REMEMBERED_SIGHTS:
-                self._known = {}
-            found = self._known[name] = Visibility.from_json(change.value)
+            found = Visibility.from_json(change.value)
+            self._known.put(name, found)
         return found
 
     def missing(self, sight: Visibility) -> bool:

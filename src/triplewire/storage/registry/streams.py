@@ -7,10 +7,9 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from triplewire.model.errors import BadRequest, NotFound
-from triplewire.model.events import STREAM_NAME
-from triplewire.sparql.syntax.windows import STREAM_NAME_CHARACTERS
-from triplewire.storage.registry.ports import Registry, RegistryChange
+from triplewire.model.errors import NotFound
+from triplewire.storage.registry.codec import EntryCodec, check_name
+from triplewire.storage.registry.ports import Registry
 
 DESCRIPTION_CHARACTERS: Final = 4_000
 """Length of a title, description or keyword of a stream: each is in every catalog."""
@@ -25,7 +24,7 @@ NEWEST_SHAPES = "newest"
 
 
 class ValidationMode(StrEnum):
-    """What becomes of an event that does not conform."""
+    """The treatment of an event that does not conform."""
 
     REFUSE = "refuse"
     MARK = "mark"
@@ -46,15 +45,18 @@ class StreamShapes:
         return f"{self.stream}@{self.version}"
 
 
+_SHAPES = EntryCodec(StreamShapes, key="stream", position="version")
+
+
 def read_validation_mode(registry: Registry, stream: str) -> ValidationMode | None:
-    """What becomes in a stream of events that do not conform; None where it has no shapes."""
+    """The validation mode of a stream; None if it has no shapes."""
     change = registry.get(SHAPES, stream)
-    return None if change is None else _shapes_from_change(change).mode
+    return None if change is None else _SHAPES.from_change(change).mode
 
 
 class ShapesCache:
-    """What the registry holds, kept at hand. What is put here is known here at once; what others put, after `refresh`.
-    Any thread may ask; all but `of` wait for the disk."""
+    """A cache of the shapes in the registry. Changes of this process are visible at once, others after `refresh`. Any
+    thread may call it; all methods but `of` read from the disk."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -65,17 +67,17 @@ class ShapesCache:
         return self._known.get(stream)
 
     def __bool__(self) -> bool:
-        """Whether any stream has some."""
+        """Whether any stream has shapes."""
         return bool(self._known)
 
     def refresh(self) -> None:
         change = self._registry.get(SHAPES_VERSION, NEWEST_SHAPES)
         if change is not None and change.position != self._newest:
-            self._known = {each.key: _shapes_from_change(each) for each in self._registry.list(SHAPES)}
+            self._known = {each.key: _SHAPES.from_change(each) for each in self._registry.list(SHAPES)}
             self._newest = change.position
 
     def put(self, stream: str, mode: ValidationMode, text: str) -> StreamShapes:
-        """In place of those that the stream had."""
+        """Replace the shapes of a stream."""
         self._put(stream, {"mode": mode.value, "text": text})
         return self.find(stream)
 
@@ -84,7 +86,7 @@ class ShapesCache:
         change = self._registry.get(SHAPES, stream)
         if change is None:
             raise NotFound(f"the stream {stream} has no shapes")
-        return _shapes_from_change(change)
+        return _SHAPES.from_change(change)
 
     def remove(self, stream: str) -> None:
         """Raises NotFound for a stream that has none."""
@@ -96,11 +98,6 @@ class ShapesCache:
         self.refresh()
 
 
-def _shapes_from_change(change: RegistryChange) -> StreamShapes:
-    assert change.value is not None, "a list has only what is there"
-    return StreamShapes(change.key, ValidationMode(change.value["mode"]), change.value["text"], change.position)
-
-
 # What people say about streams, as registry entries.
 
 ABOUT = "about"
@@ -108,7 +105,7 @@ ABOUT = "about"
 
 @dataclass(frozen=True)
 class StreamDescription:
-    """What is said about one stream; all of it may be missing."""
+    """The description of a stream; all fields are optional."""
 
     title: str | None = None
     description: str | None = None
@@ -123,12 +120,11 @@ NO_DESCRIPTION = StreamDescription()
 
 
 def description_to_value(about: StreamDescription) -> Mapping[str, Any]:
-    """What is stored under (`about`, stream)."""
     return {name: value for name, value in asdict(about).items() if value}
 
 
 def read_description(registry: Registry, stream: str) -> StreamDescription:
-    """What is said about a stream now."""
+    """The description of a stream."""
     change = registry.get(ABOUT, stream)
     return NO_DESCRIPTION if change is None else description_from_value(change.value or {})
 
@@ -137,13 +133,6 @@ def description_from_value(value: Mapping[str, Any]) -> StreamDescription:
     return StreamDescription(**{**value, "keywords": tuple(value.get("keywords", ()))})
 
 
-# Streams: what their names may be.
-
-
 def check_stream_name(text: str) -> str:
-    """The name, if it is one: it stands in addresses, so that nothing in it ever needs to be escaped."""
-    if len(text) > STREAM_NAME_CHARACTERS:
-        raise BadRequest(f"a stream's name has at most {STREAM_NAME_CHARACTERS} characters, not {len(text)}")
-    if not STREAM_NAME.fullmatch(text):
-        raise BadRequest(f"{text!r} is no stream's name: letters, digits and . _ ~ - are, a letter or digit first")
-    return text
+    """Return the name of a stream, or raise BadRequest as `check_name` does."""
+    return check_name(text, "a stream")

@@ -6,24 +6,14 @@ the others. A renewal asks continuous queries to rebuild their state from log an
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
 
-from triplewire.model import Kind, Subscription
-from triplewire.model.errors import BadRequest
-from triplewire.model.subscriptions import (
-    ContinuousQuery,
-    LatePolicy,
-    Names,
-    Owner,
-    QueryState,
-    TimeDomain,
-    query_to_value,
-)
-from triplewire.sparql.syntax.windows import STREAM_NAME_CHARACTERS
+from triplewire.model import Subscription
+from triplewire.model.subscriptions import ContinuousQuery
+from triplewire.storage.registry.codec import EntryCodec
 from triplewire.storage.registry.ports import Registry, RegistryChange
 
 SELECTOR_VALUES: Final = 256
@@ -52,56 +42,9 @@ def subscriptions_owned_by(name: str) -> str:
     return f"subscription of {name}"
 
 
-def subscription_to_value(subscription: Subscription) -> Mapping[str, Any]:
-    """What is stored under (`subscription`, id). `since` is not in it: it is the position of the change itself."""
-    return {
-        "sparql": subscription.sparql,
-        "kind": subscription.kind.value,
-        "shape": subscription.shape,
-        "constants": subscription.constants,
-        "created": subscription.created,
-        **narrowing_fields(subscription),
-        **({} if subscription.filter is None else {"filter": subscription.filter}),
-        **({} if subscription.ttl is None else {"ttl": subscription.ttl}),
-        **({} if subscription.entailment is None else {"entailment": subscription.entailment}),
-        **({} if subscription.begins is None else {"from": subscription.begins, "ontologies": subscription.ontologies}),
-        **({} if subscription.first is None else {"first": subscription.first, "earlier": subscription.earlier}),
-        **({} if subscription.owner is None else {"owner": vars(subscription.owner)}),
-        **({} if subscription.sight is None else {"sight": subscription.sight}),
-        **({} if subscription.template is None else {"template": subscription.template}),
-        **({} if subscription.template is None else {"values": subscription.values}),
-    }
-
-
-def subscription_from_change(change: RegistryChange) -> Subscription:
-    """The subscription that a change made. A removal makes none: raises ValueError."""
-    if change.value is None:
-        raise ValueError(f"{change.kind} {change.key} was removed at {change.position}")
-    value = change.value
-    return Subscription(
-        id=change.key,
-        sparql=value["sparql"],
-        kind=Kind(value["kind"]),
-        shape=value["shape"],
-        constants=tuple(value["constants"]),
-        template=tuple(value["template"]) if "template" in value else None,
-        values=tuple((name, term) for name, term in value.get("values", ())),
-        filter=value.get("filter"),
-        ttl=value.get("ttl"),
-        entailment=value.get("entailment"),
-        begins=value.get("from"),
-        ontologies=tuple(value.get("ontologies", ())),
-        earlier=tuple(value.get("earlier", ())),
-        first=value.get("first"),
-        owner=parse_owner(value.get("owner")),
-        sight=value.get("sight"),
-        created=value["created"],
-        since=change.position,
-        stream=_parse_names(value.get("stream")),
-        source=_parse_names(value.get("source")),
-        application=_parse_names(value.get("application")),
-        vocabulary=_parse_names(value.get("vocabulary")),
-    )
+_SUBSCRIPTIONS = EntryCodec(Subscription, key="id", position="since", without=("until",))
+subscription_to_value = _SUBSCRIPTIONS.to_value
+subscription_from_change = _SUBSCRIPTIONS.from_change
 
 
 def narrowing_fields(subscription: Subscription) -> dict[str, Any]:
@@ -136,26 +79,17 @@ def end_subscription(subscription: Subscription, position: int) -> Subscription:
     return replace(subscription, until=position)
 
 
-def parse_owner(value: Mapping[str, Any] | None) -> Owner | None:
-    """Who is kept so in an entry."""
-    return None if value is None else Owner(value["name"], tuple(value["grants"]), tuple(value["roles"]))
-
-
-def _parse_names(value: str | list[str] | None) -> Names:
-    return tuple(value) if isinstance(value, list) else value
-
-
 # Leases as registry entries: until when a subscription stays that nobody listens to.
 
 LEASE = "lease"
 EXPIRY = "expiry"
-"""The kind of an entry for each lease, under a key that sorts by time: who looks after leases finds those that may have
-run out, and reads no others. A lease that was renewed is met there when its old time is over, and put in again."""
+"""The kind of an entry per lease whose key sorts by time, so that only leases that may have expired are read. An entry
+of a renewed lease is found when the old time is over, and put again."""
 
 
 @dataclass(frozen=True)
 class Lease:
-    """Of a subscription, by its id: how many seconds it lasts, and until when, in microseconds of the wall clock."""
+    """The lease of a subscription: how many seconds it lasts, and its end in microseconds of the wall clock."""
 
     id: str
     seconds: float
@@ -166,9 +100,9 @@ class Lease:
         return cls(id, seconds, at + round(seconds * 1_000_000))
 
 
-def lease_to_value(lease: Lease) -> Mapping[str, Any]:
-    """What is stored under (`lease`, id of the subscription)."""
-    return {"seconds": lease.seconds, "until": lease.until}
+_LEASES = EntryCodec(Lease, key="id")
+lease_to_value = _LEASES.to_value
+lease_from_change = _LEASES.from_change
 
 
 def expiry_key(until: int, id: str = "") -> str:
@@ -181,13 +115,6 @@ def parse_expiry_key(change: RegistryChange) -> str:
     return change.key.partition(".")[2]
 
 
-def lease_from_change(change: RegistryChange) -> Lease:
-    """The lease that a change set. A removal sets none: raises ValueError."""
-    if change.value is None:
-        raise ValueError(f"{change.kind} {change.key} was removed at {change.position}")
-    return Lease(change.key, change.value["seconds"], change.value["until"])
-
-
 # Lanes as registry entries: which shapes are matched apart from the others, because they take long.
 
 LANE = "lane"
@@ -195,7 +122,7 @@ LANE = "lane"
 
 @dataclass(frozen=True)
 class Lane:
-    """Of a shape, by its key: events at positions above `since` are matched against it in the slow lane."""
+    """A shape that is matched in the slow lane, for events at positions above `since`."""
 
     shape: str
     cost: float
@@ -203,23 +130,14 @@ class Lane:
     since: int = 0
 
 
-def lane_to_value(lane: Lane) -> Mapping[str, Any]:
-    """What is stored under (`lane`, key of the shape)."""
-    return {"cost": lane.cost}
-
-
-def lane_from_change(change: RegistryChange) -> Lane:
-    """The lane that a change set. A shape stays in it."""
-    if change.value is None:
-        raise ValueError(f"{change.kind} {change.key} was removed at {change.position}")
-    return Lane(change.key, change.value["cost"], change.position)
+_LANES = EntryCodec(Lane, key="shape", position="since")
+lane_to_value = _LANES.to_value
+lane_from_change = _LANES.from_change
 
 
 # Templates as registry entries: query texts with parameters.
 
 TEMPLATE = "template"
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]*")
 
 
 @dataclass(frozen=True)
@@ -233,30 +151,12 @@ class QueryTemplate:
     version: int = 0
 
 
-def template_to_value(template: QueryTemplate) -> Mapping[str, Any]:
-    """What is stored under (`template`, name). The version is not in it: it is the position of the change itself."""
-    return {"sparql": template.sparql, "parameters": dict(template.parameters)}
-
-
-def template_from_change(change: RegistryChange) -> QueryTemplate:
-    """The template that a change put. A removal puts none: raises ValueError."""
-    if change.value is None:
-        raise ValueError(f"{change.kind} {change.key} was removed at {change.position}")
-    return QueryTemplate(change.key, change.value["sparql"], change.value["parameters"], change.position)
-
-
-def check_template_name(text: str) -> str:
-    """The name, if it is one: it stands in addresses, so that nothing in it ever needs to be escaped."""
-    if len(text) > STREAM_NAME_CHARACTERS:
-        raise BadRequest(f"a template's name has at most {STREAM_NAME_CHARACTERS} characters, not {len(text)}")
-    if not _NAME.fullmatch(text):
-        raise BadRequest(f"{text!r} is no template's name: letters, digits and . _ ~ - are, a letter or digit first")
-    return text
+_TEMPLATES = EntryCodec(QueryTemplate, key="name", position="version")
+template_to_value = _TEMPLATES.to_value
+template_from_change = _TEMPLATES.from_change
 
 
 # Continuous queries as registry entries.
-
-__all__ = ["QUERY", "queries_owned_by", "queries_publishing_to", "query_from_change", "query_to_value"]
 
 QUERY = "query"
 
@@ -272,28 +172,18 @@ def queries_publishing_to(stream: str) -> str:
     return f"query into {stream}"
 
 
-def query_from_change(change: RegistryChange) -> ContinuousQuery:
-    """The query that a change registered. A removal registers none: raises ValueError.
+_QUERIES = EntryCodec(ContinuousQuery, key="id", position="since", without=("until",))
+query_to_value = _QUERIES.to_value
 
-    One that is set again, because it was suspended, was registered at `first`.
+
+def query_from_change(change: RegistryChange) -> ContinuousQuery:
+    """The query that a change has registered. Raises ValueError for a removal.
+
+    A query that was put again, because it was suspended, was registered at `first`.
     """
-    if change.value is None:
-        raise ValueError(f"{change.kind} {change.key} was removed at {change.position}")
-    value = dict(change.value)
+    value = dict(change.value or {})
     first = value.pop("first", change.position)
-    streams = value.pop("streams", None)
-    return ContinuousQuery(
-        id=change.key,
-        constants=tuple(value.pop("constants", ())),
-        variables=tuple(value.pop("variables", ())),
-        streams=None if streams is None else tuple(streams),
-        time=TimeDomain(value.pop("time", TimeDomain.ARRIVAL)),
-        late=LatePolicy(value.pop("late", LatePolicy.DROP)),
-        state=QueryState(value.pop("state", QueryState.ON)),
-        owner=parse_owner(value.pop("owner", None)),
-        since=first,
-        **value,
-    )
+    return replace(_QUERIES.from_change(replace(change, value=change.value and value)), since=first)
 
 
 # Renewals: that continuous queries are to make what they keep anew, from log and lake as they are then.

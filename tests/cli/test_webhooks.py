@@ -1,4 +1,4 @@
-"""`triplewire hooks` against an edge."""
+"""`triplewire webhooks` against an edge."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from triplewire.model.errors import NotFound
 
 
 async def told(at: Scene, *command: str) -> Result:
-    return await asyncio.to_thread(CliRunner().invoke, app, ["hooks", *command, "--url", at.at.url])
+    return await asyncio.to_thread(CliRunner().invoke, app, ["webhooks", *command, "--url", at.at.url])
 
 
 def test_what_was_not_taken_is_shown_delivered_again_and_given_up() -> None:
     async def story() -> None:
         async with scene(attempts=1) as at:
-            assert "nobody" in (await told(at, "list")).stdout
+            assert "no webhook" in (await told(at, "list")).stdout
             made = await at.subscribe()
             at.receiver.replies += [500, 500]
             first, second = at.publish(made, count=2)
@@ -35,7 +35,7 @@ def test_what_was_not_taken_is_shown_delivered_again_and_given_up() -> None:
             assert "1 will be" in (await told(at, "replay", made["id"], "--position", format_position(first))).stdout
             await at.until(lambda: len(at.books.letters(made["id"], limit=9)) == 1)
             assert (await told(at, "drop", made["id"], "--position", format_position(second))).exit_code == 0
-            assert "nothing is parked" in (await told(at, "dead", made["id"])).stdout
+            assert "there are no dead letters" in (await told(at, "dead", made["id"])).stdout
             assert isinstance((await told(at, "dead", "other")).exception, NotFound)
 
     run(story())
