@@ -178,11 +178,14 @@ def propagate_constants(flat: FlatQuery) -> PatternsAndSteps:
 
 def _accepts_constant(patterns: Iterable[Pattern], name: str, constant: Const) -> bool:
     """Tell whether a pattern has the variable, and allows the constant in all of its positions."""
-    places = {
-        place for each in patterns for place in ("subject", "predicate", "object") if getattr(each, place) == Var(name)
+    positions = {
+        position
+        for each in patterns
+        for position in ("subject", "predicate", "object")
+        if getattr(each, position) == Var(name)
     }
-    stated = is_iri(constant.term) or places == {"object"}
-    return bool(places) and stated and not ("predicate" in places and constant.term in HEADER_PREDICATES)
+    stated = is_iri(constant.term) or positions == {"object"}
+    return bool(positions) and stated and not ("predicate" in positions and constant.term in HEADER_PREDICATES)
 
 
 def _among(table: algebra.Values) -> Expression:

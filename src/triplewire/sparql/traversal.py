@@ -190,7 +190,7 @@ def certain_variables(operator: Operator) -> VariableNames:
         case Graph(name, inner):
             return _names(name) | certain_variables(inner)
         case Values(names, rows):
-            return frozenset(name for place, name in enumerate(names) if all(row[place] is not None for row in rows))
+            return frozenset(name for index, name in enumerate(names) if all(row[index] is not None for row in rows))
         case Select(inner, projection):
             return certain_variables(inner) & frozenset(projection)
     return _NONE

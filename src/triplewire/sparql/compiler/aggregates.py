@@ -127,8 +127,8 @@ def _rank(op: str, value: Value, rows: _Rows, count: Sql) -> Sql:
     """Return the rank of the result: the highest type; an average of integers is a decimal, and an empty sum is an
     integer."""
     kinds = [(name, rank) for name, rank, family in _KINDS if family in value.families]
-    told = kinds if op == "sum" else [(name, rank) for name, rank in kinds if rank > 2]
-    branches = [(_any(rows, _has_type(value, name)), number(rank)) for name, rank in told]
+    candidates = kinds if op == "sum" else [(name, rank) for name, rank in kinds if rank > 2]
+    branches = [(_any(rows, _has_type(value, name)), number(rank)) for name, rank in candidates]
     if len(kinds) == 1 and value.families <= NUMERIC and (op == "avg" or kinds[0][1] > 2):
         branches = [(compare(">", count, number(0)), number(kinds[0][1]))]
     elif op == "avg":
@@ -245,8 +245,8 @@ def _firsts(relation: Relation, group: Group, arguments: Mapping[str, str]) -> d
     flags: dict[str, Value] = {}
     for name, each in group.aggregates:
         if each.distinct and each.op not in _UNTOUCHED:
-            told = _texts(relation, _solution(relation) if each.argument is None else [arguments[name]])
-            parts = [*_texts(relation, [key for key, _ in group.keys]), *relation.keys.values(), *told]
+            compared = _texts(relation, _solution(relation) if each.argument is None else [arguments[name]])
+            parts = [*_texts(relation, [key for key, _ in group.keys]), *relation.keys.values(), *compared]
             flags[f".f{name}"] = SqlValue(equal(row_number(parts), number(1)))
     return flags
 

@@ -83,8 +83,8 @@ class ListCells:
 
     def sql(self) -> exp.Query:
         facets = {f"o_{each}": f"object_{each}" for each in sorted(self.asked)}
-        places = {"s": "subject", "o": "object", "graph": "position", "name": "graph", **facets}
-        columns = [exp.alias_(exp.column(place), name) for name, place in places.items()]
+        sources = {"s": "subject", "o": "object", "graph": "position", "name": "graph", **facets}
+        columns = [exp.alias_(exp.column(source), name) for name, source in sources.items()]
         stated = exp.select(*columns).from_("quads").distinct(copy=False)
         return stated.where(equal(exp.column("predicate"), text(self.predicate)), copy=False)
 
@@ -156,8 +156,8 @@ def _mask(context: Context, relation: Relation, bag: Bag) -> Sql:
     """Return the mask of a member: a bit for each element that it can be paired with; NULL if it is not in the bag."""
     scope = context.scope(relation)
     bits: Sql = number(0)
-    for place, each in enumerate(bag.elements):
-        bits = binary(exp.Add, bits, case((scope.holds(each), number(1 << place)), default=number(0)))
+    for index, each in enumerate(bag.elements):
+        bits = binary(exp.Add, bits, case((scope.holds(each), number(1 << index)), default=number(0)))
     return case((present(relation.values[bag.member].text()), cast(bits, _LONG)))
 
 

@@ -306,16 +306,16 @@ def order_keys(value: Value) -> list[Sql]:
     """Return sort keys that are equal for equal values."""
     if not value.families:
         return []
-    classes = [(place, group) for place, group in enumerate(_CLASSES) if value.families & set(group)]
-    keys = [_place(value, classes)] if len(classes) > 1 else []
+    classes = [(index, group) for index, group in enumerate(_CLASSES) if value.families & set(group)]
+    keys = [_class_number(value, classes)] if len(classes) > 1 else []
     return [*keys, *(key for key in _within(value) if not is_null(key))]
 
 
-def _place(value: Value, classes: list[tuple[int, tuple[Family, ...]]]) -> Sql:
+def _class_number(value: Value, classes: list[tuple[int, tuple[Family, ...]]]) -> Sql:
     """Return the number of the class that a term sorts in; the last class takes the rest."""
     *rest, (last, _) = classes
-    told = [(value.among(*group), number(place)) for place, group in rest]
-    return case((negate(value.bound()), _unbound()), *told, default=number(last))
+    tests = [(value.among(*group), number(index)) for index, group in rest]
+    return case((negate(value.bound()), _unbound()), *tests, default=number(last))
 
 
 def _unbound() -> Sql:

@@ -94,13 +94,13 @@ def _lines(events: exp.Select) -> exp.Select:
     """A row for each quad, with its number and terms."""
     count = exp.IntDiv(this=call("LEN", exp.column("terms")), expression=number(3))
     rows = exp.select(exp.Star(), exp.alias_(call("UNNEST", call("RANGE", count)), "i")).from_(events.subquery("s"))
-    terms = [exp.alias_(_term(place), name) for place, name in enumerate(("subject", "predicate", "object"), start=1)]
+    terms = [exp.alias_(_term(index), name) for index, name in enumerate(("subject", "predicate", "object"), start=1)]
     return exp.select(exp.Star(), *terms).from_(rows.subquery("r"))
 
 
-def _term(place: int) -> Sql:
+def _term(index: int) -> Sql:
     row = exp.Mul(this=number(3), expression=exp.column("i"))
-    return call("LIST_EXTRACT", exp.column("terms"), exp.Add(this=row, expression=number(place)))
+    return call("LIST_EXTRACT", exp.column("terms"), exp.Add(this=row, expression=number(index)))
 
 
 _HEADERS = ("stream", "source", "application", "time", "received", "extensions")

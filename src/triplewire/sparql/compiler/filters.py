@@ -180,8 +180,8 @@ def make_scope(context: Context, relation: Relation, expression: Expression) -> 
         relation, names[each] = flag_exists(context, relation, each)
     found = {each: relation.values[name].text() for each, name in names.items()}
     named = relation.values.get(SOLUTION_VARIABLE)
-    told = None if named is None else named.string()
-    return relation, replace(context.scope(relation), exists=found.__getitem__, blanks=told)
+    solution = None if named is None else named.string()
+    return relation, replace(context.scope(relation), exists=found.__getitem__, blanks=solution)
 
 
 def is_volatile(expression: Expression) -> bool:

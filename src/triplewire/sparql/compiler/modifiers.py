@@ -135,8 +135,8 @@ def _ordered_first(
     texts = [value.text() for value in projected.values.values()]
     by = [*(each for each in texts if _orders(each)), *relation.keys.values()]
     least: dict[str, Value] = {
-        f".least{place}": SqlValue((exp.Max if key.args["desc"] else exp.Min)(this=key.this))
-        for place, key in enumerate(keys)
+        f".least{index}": SqlValue((exp.Max if key.args["desc"] else exp.Min)(this=key.this))
+        for index, key in enumerate(keys)
     }
 
     def rendering(relation: Relation, columns: OutputColumns) -> exp.Query:
@@ -162,10 +162,10 @@ def _sliced_each(
     by = [*keys, *texts] if context.build.steady else keys or texts
     numbered = row_number([*relation.keys.values()], by)
     ranked = context.build.close(replace(relation, keys={**relation.keys, RANK_KEY: numbered}))
-    place = ranked.keys[RANK_KEY]
-    bounds: list[Sql] = [exp.GT(this=place, expression=number(select.offset))] if select.offset else []
+    rank = ranked.keys[RANK_KEY]
+    bounds: list[Sql] = [exp.GT(this=rank, expression=number(select.offset))] if select.offset else []
     if select.limit is not None:
-        bounds.append(exp.LTE(this=place, expression=number(select.offset + select.limit)))
+        bounds.append(exp.LTE(this=rank, expression=number(select.offset + select.limit)))
     kept = {name: sql for name, sql in ranked.keys.items() if name != RANK_KEY or (last and keys)}
     return replace(ranked, keys=kept).where(*bounds)
 
@@ -276,7 +276,7 @@ def _describe(query: Query, context: Context) -> exp.Query:
     alias = context.build.alias("q")
     quads = Relation((JoinedSource(TableSource("quads", alias)),))
     terms = [node.term for node in query.described if isinstance(node, Const)]
-    wanted = [among(column(alias, place), terms) for place in ("subject", "graph")] if terms else []
+    wanted = [among(column(alias, end), terms) for end in ("subject", "graph")] if terms else []
     names = [node.name for node in query.described if isinstance(node, Var)]
     if names:
         wanted += _among_solutions(query, context, names, alias)
@@ -292,7 +292,7 @@ def _among_solutions(query: Query, context: Context, names: list[str], alias: st
         relation = frame.read(context.build.alias("f"))
         inner = render_select(relation, {"term": text_column(relation.values[name])})
         found += [
-            exp.In(this=column(alias, place), query=inner.copy().subquery(copy=False)) for place in ("subject", "graph")
+            exp.In(this=column(alias, end), query=inner.copy().subquery(copy=False)) for end in ("subject", "graph")
         ]
     return found
 

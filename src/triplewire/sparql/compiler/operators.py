@@ -129,15 +129,15 @@ def compile_rows(
     for step in steps:
         relation = _apply_step(Context(build), relation, step)
     terms = [text_column(relation.values.get(name, Value())) for name in projection]
-    columns = {"row": relation.keys["row"]} | {f"v{place}": term for place, term in enumerate(terms)}
+    columns = {"row": relation.keys["row"]} | {f"v{index}": term for index, term in enumerate(terms)}
     return to_sql(render_select(relation, columns), dialect)
 
 
 def _rows_relation(names: Sequence[str], families: Mapping[str, Family]) -> Relation:
     """Compute facets once for each term, in a sub-query that has only those that are asked for."""
     values: dict[str, Value] = {
-        name: BareTerm(ROWS_RELATION, f"v{place}", frozenset({families[name]}) if name in families else ANY)
-        for place, name in enumerate(names)
+        name: BareTerm(ROWS_RELATION, f"v{index}", frozenset({families[name]}) if name in families else ANY)
+        for index, name in enumerate(names)
     }
     return Relation(
         (JoinedSource(TableSource(ROWS_RELATION, ROWS_RELATION)),),

@@ -93,7 +93,7 @@ def _distinct_first(context: Context, relation: Relation, pattern: Pattern) -> R
 def _scan(context: Context, relation: Relation, pattern: Pattern, alias: str) -> Relation:
     kind, statistics = _predicate_kind(context, pattern), context.statistics
     identified = statistics.identified
-    places: list[tuple[Node, Value]] = [
+    bindings: list[tuple[Node, Value]] = [
         (pattern.subject, StoredNode(alias, "subject", SUBJECT_FAMILIES if statistics.blank else IRI, identified)),
         (pattern.predicate, StoredNode(alias, "predicate")),
         (
@@ -105,8 +105,8 @@ def _scan(context: Context, relation: Relation, pattern: Pattern, alias: str) ->
     predicate = statistics.numbers.get(_term(pattern.predicate))
     if predicate is not None:
         relation = relation.where(equal(column(alias, PREDICATE_NUMBER), number(predicate)))
-        places.pop(1)
-    return bind_nodes(_restrict_graph(context, relation, alias), places)
+        bindings.pop(1)
+    return bind_nodes(_restrict_graph(context, relation, alias), bindings)
 
 
 def _scan_headers(context: Context, relation: Relation, pattern: Pattern, header: str) -> Relation:
@@ -118,18 +118,18 @@ def _scan_headers(context: Context, relation: Relation, pattern: Pattern, header
     relation = replace(relation, sources=(*relation.sources, JoinedSource(context.headers(alias))))
     headers = {**relation.headers, **({} if name is None else {name: alias})}
     relation = replace(_restrict_graph(context, relation, alias), headers=headers)
-    places: list[tuple[Node, Value]] = [
+    bindings: list[tuple[Node, Value]] = [
         (pattern.subject, StoredNode(alias, "graph")),
         (pattern.object, header_value(alias, header)),
     ]
-    relation = bind_nodes(relation, places)
+    relation = bind_nodes(relation, bindings)
     return replace(relation, rows="repeats") if context.counted else relation
 
 
-def bind_nodes(relation: Relation, places: list[tuple[Node, Value]]) -> Relation:
+def bind_nodes(relation: Relation, bindings: list[tuple[Node, Value]]) -> Relation:
     """The relation with each node of a pattern held against the value in its place."""
     values, conditions = dict(relation.values), list[Sql]()
-    for node, value in places:
+    for node, value in bindings:
         if isinstance(node, Var):
             known = values.get(node.name)
             values[node.name], condition = (value, exp.true()) if known is None else unify_values(known, value)
@@ -184,9 +184,9 @@ class InlineRows:
     alias: str
     asked: dict[str, tuple[int, str | None]]
 
-    def column(self, place: int, facet: str | None) -> Sql:
-        name = f"c{place}" + (f"_{facet}" if facet else "")
-        self.asked[name] = (place, facet)
+    def column(self, index: int, facet: str | None) -> Sql:
+        name = f"c{index}" + (f"_{facet}" if facet else "")
+        self.asked[name] = (index, facet)
         return column(self.alias, name)
 
     def sql(self) -> exp.Expr:
@@ -200,8 +200,8 @@ class InlineRows:
         return exp.select(*outputs, copy=False).from_(inner, copy=False).subquery(self.alias, copy=False)
 
 
-def _cell(row: tuple[str | None, ...], place: int, facet: str | None) -> Sql:
-    term = row[place] if row else None
+def _cell(row: tuple[str | None, ...], index: int, facet: str | None) -> Sql:
+    term = row[index] if row else None
     if term is None:
         return exp.null()
     return text(term) if facet is None else facet_of(ConstantValue(parse_constant(term)), facet)
@@ -212,13 +212,13 @@ class InlineTerm(StoredTerm):
     """A variable of stated solutions."""
 
     rows: InlineRows
-    place: int
+    index: int
 
     def text(self) -> Sql:
-        return self.rows.column(self.place, None)
+        return self.rows.column(self.index, None)
 
     def facet(self, name: str) -> Sql:
-        return self.rows.column(self.place, name)
+        return self.rows.column(self.index, name)
 
 
 def compile_values(context: Context, values: Values) -> Relation:
@@ -230,7 +230,7 @@ def compile_values(context: Context, values: Values) -> Relation:
         known = zip(values.names, values.rows[0], strict=True)
         return _bind_terms(relation, {name: term for name, term in known if term is not None})
     rows = InlineRows(values.names, values.rows, context.build.alias("t"), {})
-    found = {name: _inline_term(rows, place) for place, name in enumerate(values.names)}
+    found = {name: _inline_term(rows, index) for index, name in enumerate(values.names)}
     once = not context.counted or len(set(values.rows)) == len(values.rows)
     return join_relations(
         context, relation, Relation((JoinedSource(rows),), values=found, rows="set" if once else "bag")
@@ -241,10 +241,10 @@ def _bind_terms(relation: Relation, terms: dict[str, str]) -> Relation:
     return bind_nodes(relation, [(Var(name), ConstantValue(parse_constant(term))) for name, term in terms.items()])
 
 
-def _inline_term(rows: InlineRows, place: int) -> Value:
-    terms = [row[place] for row in rows.rows]
+def _inline_term(rows: InlineRows, index: int) -> Value:
+    terms = [row[index] for row in rows.rows]
     families = frozenset(parse_constant(term).family for term in terms if term is not None)
-    return InlineTerm(rows.alias, f"c{place}", families, certain=None not in terms, rows=rows, place=place)
+    return InlineTerm(rows.alias, f"c{index}", families, certain=None not in terms, rows=rows, index=index)
 
 
 PATH_ENDS = ("subject", "object")
@@ -312,7 +312,7 @@ def _zero(context: Context, reach: Reach) -> exp.Query:
         term = text(reach.subject.term)
         alone = exp.select(exp.alias_(term, "s"), exp.alias_(term.copy(), "o"))
         return _restrict_graphs(context, alone, context.headers("")) if context.keyed else alone
-    ends = [exp.select(exp.alias_(exp.column(place), "s"), exp.alias_(exp.column(place), "o")) for place in PATH_ENDS]
+    ends = [exp.select(exp.alias_(exp.column(end), "s"), exp.alias_(exp.column(end), "o")) for end in PATH_ENDS]
     return exp.union(*(_restrict_graphs(context, each, context.quads("")) for each in ends), distinct=True, copy=False)
 
 

@@ -132,7 +132,7 @@ def _is_listed(select: exp.Select) -> bool:
 def listed_intervals(values: exp.Values) -> OutputIntervals:
     """Return the values that the columns of literal rows have. NULL is none of them."""
     rows = [each.expressions for each in values.expressions]
-    held = {name: [row[place] for row in rows] for place, name in enumerate(values.args["alias"].columns)}
+    held = {name: [row[index] for row in rows] for index, name in enumerate(values.args["alias"].columns)}
     found = {name.name: _cell_intervals(cells) for name, cells in held.items()}
     return {name: (each,) for name, each in found.items() if each is not None}
 

@@ -100,8 +100,8 @@ def _keys(relation: Relation) -> dict[str, Sql]:
 
 def _rank(relation: Relation) -> Sql:
     """The rank of a solution among those of its event, as text that sorts like the number; empty without an order."""
-    place = relation.keys.get(RANK_KEY)
-    return text("") if place is None else call("LPAD", cast(place, VARCHAR), number(9), text("0"))
+    rank = relation.keys.get(RANK_KEY)
+    return text("") if rank is None else call("LPAD", cast(rank, VARCHAR), number(9), text("0"))
 
 
 def _stream(constants: dict[int, Family | None]) -> Var:
@@ -170,12 +170,12 @@ class ClosureSource:
     predicate: str | None
 
     def sql(self) -> exp.Expr:
-        told = exp.select(*CLOSURE_COLUMNS).from_(CLOSURE)
+        rows = exp.select(*CLOSURE_COLUMNS).from_(CLOSURE)
         if self.relation is not None:
-            told = told.where(equal(exp.column(CLOSURE_COLUMNS[0]), text(self.relation)))
+            rows = rows.where(equal(exp.column(CLOSURE_COLUMNS[0]), text(self.relation)))
         if not self.reflexive:
-            return told.subquery(self.alias)
-        return exp.union(told, self._same(), distinct=False).subquery(self.alias)
+            return rows.subquery(self.alias)
+        return exp.union(rows, self._same(), distinct=False).subquery(self.alias)
 
     def _same(self) -> exp.Select:
         columns = [exp.alias_(text(self.relation or ""), CLOSURE_COLUMNS[0]), *(exp.column("object") for _ in range(2))]
@@ -210,8 +210,8 @@ def _ontology_join(
     sought: OntologyLookup, row: str, predicate: Node, scope: ExpressionScope, alias: str
 ) -> OntologyJoin:
     known = predicate.term if isinstance(predicate, Const) else None
-    places = zip(CLOSURE_COLUMNS, sought.terms, strict=True)
-    asked = [(name, term) for name, term in places if name != CLOSURE_COLUMNS[0] or sought.relation is None]
+    pairs = zip(CLOSURE_COLUMNS, sought.terms, strict=True)
+    asked = [(name, term) for name, term in pairs if name != CLOSURE_COLUMNS[0] or sought.relation is None]
     conditions = tuple(equal(column(alias, name), scope.value(term).text()) for name, term in asked)
     return OntologyJoin(row, ClosureSource(alias, sought.relation, sought.reflexive, known), conditions)
 

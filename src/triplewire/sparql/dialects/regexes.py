@@ -161,7 +161,7 @@ class _RegexReader:
         while self.at < len(self.pattern):
             out.append(self._next())
         if self.open:
-            raise InvalidPattern("a group that is not closed")
+            raise InvalidPattern("unclosed group")
         return Regex("".join(out), self.groups)
 
     def _next(self) -> str:
@@ -180,7 +180,7 @@ class _RegexReader:
             case "[":
                 return self._class()
             case "]" | "}":
-                raise InvalidPattern(f"{char} stands alone")
+                raise InvalidPattern(f"unmatched {char}")
             case "$":
                 return "$" if "m" in self.flags or self.engine == "re2" else "\\z"
             case "^" | ".":
@@ -193,7 +193,7 @@ class _RegexReader:
         self.repeatable = False
         found = _COUNT.match(self.pattern, self.at) if self.pattern[self.at] == "{" else None
         if self.pattern[self.at] == "{" and (found is None or (found[2] and int(found[2]) < int(found[1]))):
-            raise InvalidPattern("a count that is none")
+            raise InvalidPattern("invalid repetition count")
         taken = found[0] if found else self.pattern[self.at]
         self.at += len(taken)
         if self.pattern[self.at : self.at + 1] == "?":
@@ -208,7 +208,7 @@ class _RegexReader:
             return char
         if char == ")":
             if not self.open:
-                raise InvalidPattern("a group that is not open")
+                raise InvalidPattern("unmatched )")
             self.closed.add(self.open.pop())
             return char
         if self.pattern.startswith("?:", self.at):
@@ -216,7 +216,7 @@ class _RegexReader:
             self.open.append(0)
             return "(?:"
         if self.pattern.startswith("?", self.at):
-            raise InvalidPattern("a group of a kind that XPath has not")
+            raise InvalidPattern("XPath has no groups of the form (?…) but (?:…)")
         self.groups += 1
         self.open.append(self.groups)
         return "("
@@ -237,7 +237,7 @@ class _RegexReader:
 
     def _back_reference(self, digit: str) -> str:
         if self.engine == "re2":
-            raise InvalidPattern("a back-reference")
+            raise InvalidPattern("RE2 has no back-references")
         if int(digit) not in self.closed:
             raise InvalidPattern(f"\\{digit} refers to no group before it")
         return f"(?:\\{digit})"
@@ -245,12 +245,12 @@ class _RegexReader:
     def _property(self, kind: str) -> str:
         found = re.compile(r"\{([A-Za-z0-9-]+)\}").match(self.pattern, self.at)
         if found is None:
-            raise InvalidPattern(f"\\{kind} without a name")
+            raise InvalidPattern(f"\\{kind} without a category or block in braces")
         self.at = found.end()
         if found[1] in CATEGORIES:
             return f"\\{kind}{{{found[1]}}}"
         if found[1] not in BLOCKS:
-            raise InvalidPattern(f"no characters are called {found[1]}")
+            raise InvalidPattern(f"unknown category or block {found[1]}")
         return write_class([BLOCKS[found[1]]], negated=kind == "P")
 
     def _single(self, char: str) -> str:
@@ -259,11 +259,11 @@ class _RegexReader:
             return ESCAPES[char]
         if char.isascii() and not char.isalnum() and char > " ":
             return char
-        raise InvalidPattern(f"\\{char} means nothing")
+        raise InvalidPattern(f"\\{char} is not an escape")
 
     def _take(self) -> str:
         if self.at >= len(self.pattern):
-            raise InvalidPattern("the end comes too soon")
+            raise InvalidPattern("unexpected end of the pattern")
         self.at += 1
         return self.pattern[self.at - 1]
 
@@ -278,11 +278,11 @@ class _RegexReader:
             if char == "-" and self.pattern.startswith("[", self.at) and not first:
                 return self._difference(ranges, kinds, negated)
             if char == "[":
-                raise InvalidPattern("[ inside of a class")
+                raise InvalidPattern("unescaped [ inside a character class")
             self._member(char, ranges, kinds)
             first = False
         if first:
-            raise InvalidPattern("an empty class")
+            raise InvalidPattern("empty character class")
         return write_class(ranges, kinds, negated=negated)
 
     def _member(self, char: str, ranges: list[CodeRange], kinds: list[str]) -> None:
@@ -308,7 +308,7 @@ class _RegexReader:
         made = self._property(kind)
         if made.startswith("["):
             if kind == "P":
-                raise InvalidPattern(f"the opposite of {made} inside of a class")
+                raise InvalidPattern(f"negated {made} inside a character class is not supported")
             return made[1:-1]
         return made
 
@@ -319,7 +319,7 @@ class _RegexReader:
         start = self.at
         inner = self._class()
         if self._take() != "]":
-            raise InvalidPattern("a class that is taken out must come last")
+            raise InvalidPattern("class subtraction must come last")
         if self.engine == "java":
             return f"(?:(?!{inner}){base})"
         if negated and not inner.startswith("[^"):
@@ -333,16 +333,16 @@ def _subtract_class(ranges: list[CodeRange], kinds: list[str], inner: str) -> li
     named: list[str] = []
     reader = _RegexReader(inner, "", "re2")
     if inner.startswith("^"):
-        raise InvalidPattern("a class whose opposite is taken out")
+        raise InvalidPattern("subtraction of a negated class is not supported")
     while (char := reader._take()) != "]":
         reader._member(char, taken, named)
     if kinds or named:
-        raise InvalidPattern("a difference of named classes")
+        raise InvalidPattern("subtraction of named classes is not supported")
     rest = ranges
     for low, high in taken:
         rest = [part for each in rest for part in subtract_range(each, low, high)]
     if not rest:
-        raise InvalidPattern("an empty class")
+        raise InvalidPattern("empty character class")
     return rest
 
 
@@ -357,12 +357,12 @@ def translate_replacement(text: str, groups: int, flags: str, engine: RegexEngin
     made, end = [], 0
     for found in _PARTS.finditer(text):
         if found.start() != end:
-            raise InvalidPattern(f"a lone \\ or $ in the replacement {text}")
+            raise InvalidPattern(f"unescaped \\ or $ in the replacement {text}")
         end = found.end()
         plain = found[1] or found[3]
         made.append(_literal_replacement(plain, engine) if plain else _group_reference(found[2], groups, engine))
     if end != len(text):
-        raise InvalidPattern(f"a lone \\ or $ in the replacement {text}")
+        raise InvalidPattern(f"unescaped \\ or $ in the replacement {text}")
     return "".join(made)
 
 
@@ -380,5 +380,5 @@ def _group_reference(digits: str, groups: int, engine: RegexEngine) -> str:
     if number > groups:
         return rest
     if engine == "re2" and number > 9:
-        raise InvalidPattern(f"no more than 9 groups can be put into a replacement, not {number}")
+        raise InvalidPattern(f"a replacement can name 9 groups at most, not group {number}")
     return (f"\\{number}" if engine == "re2" else f"${number}") + rest

@@ -83,7 +83,7 @@ def _close_pairs(pairs: Iterable[TermPair]) -> Mapping[str, frozenset[str]]:
         found[name] = _reachable(name, steps)
         count += len(found[name])
         if count > ONTOLOGY_PAIRS:
-            raise InputError(f"the ontology has more than {ONTOLOGY_PAIRS} pairs of names below one another")
+            raise InputError(f"the ontology has more than {ONTOLOGY_PAIRS} pairs in one hierarchy")
     return found
 
 

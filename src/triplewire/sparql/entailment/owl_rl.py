@@ -132,8 +132,8 @@ def _reason(triples: frozenset[Triple]) -> frozenset[Triple]:
     terms = {name: term for term, name in names.items()}
     reasoner = PyReasoner()
     reasoner.from_graph([(names[subject], names[predicate], names[object_]) for subject, predicate, object_ in triples])
-    told = ((_term(terms, each) for each in row) for row in reasoner.reason())
-    return frozenset((subject, predicate, object_) for subject, predicate, object_ in told if is_iri(subject))
+    inferred = ((_term(terms, each) for each in row) for row in reasoner.reason())
+    return frozenset((subject, predicate, object_) for subject, predicate, object_ in inferred if is_iri(subject))
 
 
 def _name(term: str, number: int) -> str:

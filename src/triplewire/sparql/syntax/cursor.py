@@ -229,5 +229,5 @@ class Cursor:
             raise self._error("half of a surrogate pair is no character:", Token("bad", "", lone.start()))
 
     def _error(self, message: str, token: Token) -> SparqlSyntax:
-        place = self.position(token)
-        return SparqlSyntax(f"{message} {place}", place=place, excerpt=self._source.excerpt(token.offset))
+        position = self.position(token)
+        return SparqlSyntax(f"{message} {position}", place=position, excerpt=self._source.excerpt(token.offset))

@@ -92,11 +92,11 @@ class SourceText:
 
     def excerpt(self, offset: int) -> str:
         """Return the line at an offset, shortened, with a caret under it."""
-        place = self.position(offset)
-        start = self._starts[place.line - 1]
+        position = self.position(offset)
+        start = self._starts[position.line - 1]
         line = re.split(r"[\r\n]", self._given[start : self._as_given(offset) + _SHOWN], maxsplit=1)[0]
-        cut = max(0, place.column - 1 - _SHOWN // 2)
-        before = re.sub(r"[^\t]", " ", line[cut : place.column - 1])
+        cut = max(0, position.column - 1 - _SHOWN // 2)
+        before = re.sub(r"[^\t]", " ", line[cut : position.column - 1])
         return f"{line[cut : cut + _SHOWN]}\n{before}^".encode(errors="replace").decode()
 
     def _as_given(self, offset: int) -> int:

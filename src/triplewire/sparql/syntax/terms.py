@@ -223,8 +223,8 @@ def _path_repeated(cursor: Cursor) -> Path:
     if not cursor.at("?", "*", "+") or at_literal(cursor):
         return found
     cursor.record_span(f"path `{cursor.token.key}`")
-    mark = cursor.take().key
-    return Repeat(found, 1 if mark == "+" else 0, once=mark == "?")
+    sign = cursor.take().key
+    return Repeat(found, 1 if sign == "+" else 0, once=sign == "?")
 
 
 def _path_primary(cursor: Cursor) -> Path:
