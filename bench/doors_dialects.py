@@ -95,7 +95,7 @@ def _write_websub(events: pa.Table) -> list[bytes]:
 
 def _write_pages(events: pa.Table) -> list[bytes]:
     """Write pages of a history, with as many events on each as a full one has."""
-    entries, at, size = events.to_pylist(), LdesAddresses("http://localhost:8080", "bench"), ports.LEAF_EVENTS
+    entries, at, size = events.to_pylist(), LdesAddresses("http://localhost:8080", "bench"), ports.SEGMENT_EVENTS
     pages = (entries[first : first + size] for first in range(0, len(entries), size))
     return [write_document("".join(write_members(at, page)), TRIG) for page in pages]
 

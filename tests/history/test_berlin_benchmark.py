@@ -22,7 +22,7 @@ from triplewire.storage.lake.data_files import FileWriter
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.maintenance import MaintenanceContext, compact
 from triplewire.storage.lake.ports import CommitBatch, Snapshot, TableChange
-from triplewire.storage.lake.read_counts import READS_SECONDS, ReadCounter, load_read_counts
+from triplewire.storage.lake.read_counts import READ_COUNT_SECONDS, ReadCounter, load_read_counts
 from triplewire.storage.lake.zones import ZoneLayout, ZoneLayoutStore
 from triplewire.testing.samples import COUNTRIES, INSTANCES, REVIEW, VOCABULARY, Shop
 
@@ -140,7 +140,7 @@ def test_it_is_told_which_zones_were_read(lake: Snapshot, tmp_path: Path, monkey
     duck = DuckDbEngine(Path(lake.table), reads=ReadCounter(tmp_path, clock))
     compiled = compile_query(parse_query(PREFIXES + QUERIES["all reviews"][0]), "duckdb")
     assert rows(duck, compiled, lake)
-    clock.advance(READS_SECONDS)
+    clock.advance(READ_COUNT_SECONDS)
     while duck.prepare(lake):
         pass
     read = duck.scanned(compiled, lake).files

@@ -64,7 +64,7 @@ def test_it_tells_how_it_would_be_matched(kind: Kind, sparql: str, tier: str) ->
 
 
 def test_of_too_many_events_the_newest_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "RETROSPECT_POSITIONS", 4)
+    monkeypatch.setattr(sqlite, "LOOKUP_POSITIONS", 4)
     with open_twin("memory") as stores:
         stores.log.append([publication(*range(10))])
         found = rehearsed(stores)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import signal
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +24,7 @@ def record(number: int) -> dict[str, object]:
 
 def test_what_was_written_is_read_in_the_order_of_time(tmp_path: Path) -> None:
     made = audits(tmp_path)
-    made.write(ACTS, [record(1), record(3)], sync=True)
+    made.write(ACTS, [record(1), record(3)], durable=True)
     made.write(REFUSALS, [record(2)])
     assert list(made.read()) == [record(1), record(2), record(3)]
     assert list(made.read([REFUSALS])) == [record(2)]
@@ -46,6 +47,23 @@ def test_a_full_volume_is_put_aside_and_the_oldest_goes(tmp_path: Path) -> None:
     assert kept == [f"{number:04}" for number in range(20 - len(kept), 20)]
     assert 4 <= len(kept) < 10
     assert len(list((tmp_path / "audit").glob("acts*"))) == 3
+
+
+def test_the_names_of_files_are_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new file, and one that was rotated, is found after a power failure."""
+    folders: list[Path] = []
+    fsync = os.fsync
+
+    def record_fsync(handle: int) -> None:
+        folders.append(Path(f"/proc/self/fd/{handle}").resolve())
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", record_fsync)
+    made = audits(tmp_path, size=10)
+    made.write(ACTS, [record(0)], durable=True)
+    assert folders == [tmp_path / "audit"]
+    made.write(ACTS, [record(1)])
+    assert folders == [tmp_path / "audit"] * 2
 
 
 def test_refusals_push_out_no_acts(tmp_path: Path) -> None:

@@ -189,7 +189,7 @@ def _write_audit(data: Path | None, what: str, on: str) -> Iterator[dict[str, st
 
     def write(outcome: str) -> None:
         at = format_timestamp(SystemClock().now())
-        log.write(ACTS, [{"at": at, **record, "outcome": outcome, **details}], sync=True)
+        log.write(ACTS, [{"at": at, **record, "outcome": outcome, **details}], durable=True)
 
     write("begun")
     try:

@@ -181,8 +181,6 @@ def _label_sample(edge: str, sample: str) -> str:
     return f'{name}{{edge="{edge}"}} {rest}'
 
 
-# Flows: what goes out of each stream to those who listen, as figures.
-
 OTHERS = "(others)"
 """Stands for the streams that are not told one by one. No stream is called like that."""
 

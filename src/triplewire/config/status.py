@@ -97,8 +97,6 @@ def _read_status(path: Path) -> EdgeStatus | None:
         return None
 
 
-# Heartbeats: how a process tells others that it lives and what state it is in, through one small file.
-
 HEARTBEAT_SECONDS = 2.0
 """How often a process that is ready says so."""
 

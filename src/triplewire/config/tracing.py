@@ -16,8 +16,6 @@ from typing import Any
 
 import orjson
 
-# Parents: under which span of a trace something happens, as the header `traceparent` says it (W3C Trace Context).
-
 HEADER = "traceparent"
 
 _FORM = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")

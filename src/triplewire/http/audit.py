@@ -104,7 +104,7 @@ class AuditMiddleware:
     async def _act(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         number = secrets.token_hex(8)
         begun = {**self._describe(request), "act": number, "outcome": "begun"}
-        await asyncio.to_thread(self._audits.write, ACTS, [begun], sync=True)
+        await asyncio.to_thread(self._audits.write, ACTS, [begun], durable=True)
         return await self._record(request, handler, lambda record: self._note(ACTS, {**record, "act": number}))
 
     async def _record(

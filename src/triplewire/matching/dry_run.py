@@ -87,7 +87,7 @@ def run_dry(
     tally = _MatchCounter(_evaluator(lift(query, solutions=False), ontologies))
     head = log.head()
     asked = find_position(log, clock.now() - _HOUR, head) if begins is None else max(START, begins - 1)
-    after = max(asked, head - sqlite.RETROSPECT_POSITIONS)
+    after = max(asked, head - sqlite.LOOKUP_POSITIONS)
     deadline = clock.ticks() + REHEARSAL_SECONDS
     complete = after == asked
     for batch in scan_backwards(VisibleEvents(log, sight), after, head):

@@ -23,7 +23,7 @@ from triplewire.matching.visibility import redact_entries
 from triplewire.model import MATCHED_COLUMNS, START
 from triplewire.model.errors import NotFound
 from triplewire.security.visibility import Visibility
-from triplewire.storage.lake.entries import PAST_BYTES
+from triplewire.storage.lake.entries import LAKE_PAGE_BYTES
 from triplewire.storage.log import sqlite
 from triplewire.storage.log.ports import MeasuredLog
 
@@ -68,7 +68,7 @@ class EventHistory:
 
     log: MeasuredLog
     archive: ColdTier | None = None
-    size: int = PAST_BYTES
+    size: int = LAKE_PAGE_BYTES
     """Bytes of text after which a page of the log ends."""
 
     def head(self) -> int:
@@ -160,13 +160,13 @@ def find_newest(log: EventReader, event: str) -> dict[str, Any]:
     """The newest entry of the event with this id, as a row of `ENTRIES`. Raises NotFound if none of the newest
     positions has it: an older event must be requested by its position."""
     head = log.head()
-    for batch in scan_backwards(log, max(0, head - sqlite.RETROSPECT_POSITIONS), head):
+    for batch in scan_backwards(log, max(0, head - sqlite.LOOKUP_POSITIONS), head):
         found = batch.filter(pc.equal(batch["event"], event))
         if found.num_rows:
             row: dict[str, Any] = found.slice(found.num_rows - 1).to_pylist()[0]
             return row
     hint = "an older one can be asked for by its position"
-    raise NotFound(f"no event {event} is among the newest {sqlite.RETROSPECT_POSITIONS:,}; {hint}")
+    raise NotFound(f"no event {event} is among the newest {sqlite.LOOKUP_POSITIONS:,}; {hint}")
 
 
 def read_entry(log: EventReader, position: int) -> dict[str, Any]:

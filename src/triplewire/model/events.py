@@ -110,11 +110,6 @@ MATCHED_COLUMNS = ("position", "stream", "event", "text", "source", "application
 """The columns of `ENTRIES` that are matched, stored and delivered; `syntax` is not."""
 
 
-# Positions: the one order of events and registry changes.
-#
-# Inside, a position is an integer that only grows. Outside it is an opaque token of fixed width whose order as text is
-# the order of positions, so that clients and stores may compare and sort tokens.
-
 Position = NewType("Position", int)
 
 START = Position(0)
@@ -145,15 +140,6 @@ def parse_position(text: str) -> Position:
             f"{text!r} is not a position; use `earliest`, or the `id` of something you received, "
             f"which is {_WIDTH} hexadecimal digits"
         ) from None
-
-
-# Matches: what matching found, still symbolic where that is possible.
-#
-# Most subscriptions belong to a group: those that are the same but for one threshold. A match then names the group and
-# the value that the event held against it, and is expanded at the edge, for those who listen: a group whose members
-# all want everything costs one row for each event. Where solutions are asked for they are the numbers of the quads
-# that gave them. Solutions that are more than quads of the event, because something was computed, are terms from the
-# start, and such a match names the one subscription that it is of, by the position at which that was made.
 
 
 class LimitReached(StrEnum):
@@ -187,16 +173,9 @@ bindings. `limit` names the limit, one of `LimitReached`, that a subscription ha
 nothing else. It is null in all others."""
 
 
-# Streams: what their names look like.
-
 STREAM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]*")
 """Names stand in URLs, so no character in them may need escaping."""
 
-
-# Cargoes: bodies that are no RDF, carried as they are inside of an event and never matched.
-#
-# Such an event has two quads about itself: `tw:syntax`, its media type, and `tw:body`, its text, or its bytes as
-# xsd:base64Binary where they are no UTF-8. So log, lake, export and erasure hold it like any other.
 
 SYNTAX = iri(TW + "syntax")
 BODY = iri(TW + "body")

@@ -94,8 +94,6 @@ class Subscription:
         return self.made if self.begins is None else min(self.made, max(START, self.begins - 1))
 
 
-# Continuous queries: standing questions across events.
-
 ANSWER = "urn:triplewire:answer:"
 """The ids of events that are answers begin so; then come the id of the query and a colon."""
 

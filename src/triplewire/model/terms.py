@@ -13,10 +13,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# `<http://example.org/a>` is an IRI, `"21.5"^^<http://www.w3.org/2001/XMLSchema#double>` a typed literal, `"chaud"@fr`
-# a tagged one, `"plain"` an xsd:string. Canonical text holds no raw tab and no raw newline, so quads can be joined and
-# split with both. Blank nodes do not occur: they become IRIs at the door.
-
 XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 TW = "https://triplewire.dev/ns#"
@@ -95,9 +91,6 @@ _NAMED = {"\t": "\\t", "\b": "\\b", "\n": "\\n", "\r": "\\r", "\f": "\\f", '"': 
 
 def _escaped(text: str) -> str:
     return _NEEDS_ESCAPE.sub(lambda c: _NAMED.get(c[0], f"\\u{ord(c[0]):04X}"), text)
-
-
-# SPARQL 1.1 JSON results: how solutions are written down for whoever asked.
 
 
 def results_document(names: Sequence[str], rows: Iterable[Sequence[str | None]]) -> dict[str, Any]:

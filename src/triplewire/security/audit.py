@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, Final
 
 import orjson
 
+from triplewire.config.files import sync
 from triplewire.model.errors import StorageFull
 
 AUDIT_BYTES: Final = 16 * 1024 * 1024
@@ -33,30 +34,33 @@ _ENDING = ".jsonl"
 
 @dataclass(frozen=True)
 class AuditLog:
-    """The books in a folder. A volume that has as many bytes as it may is put aside, and of those the oldest goes."""
+    """The audit log in a folder. A file that has `size` bytes is rotated, and the oldest ones are deleted."""
 
     folder: Path
     size: int = AUDIT_BYTES
     volumes: int = AUDIT_VOLUMES
-    """How many of a book are kept, the one that is written to among them."""
+    """How many files of each book are kept, including the one that is written to."""
 
-    def write(self, book: str, records: Iterable[Mapping[str, Any]], *, sync: bool = False) -> None:
-        """Add them, all or none; with `sync` they are on the disk then. Raises StorageFull."""
+    def write(self, book: str, records: Iterable[Mapping[str, Any]], *, durable: bool = False) -> None:
+        """Append records, all or none; with `durable` they are on the disk then. Raises StorageFull."""
         lines = b"".join(orjson.dumps(dict(each)) + b"\n" for each in records)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            with self._opened(book) as file:
-                _append_lines(file, lines, sync=sync)
+            with self._open(book) as file:
+                is_new = os.fstat(file.fileno()).st_size == 0
+                _append_lines(file, lines, durable=durable)
+            if durable and is_new:
+                sync(self.folder)
         except OSError as error:
             raise StorageFull(f"the audit log cannot be written: {error.strerror}") from error
 
     def read(self, books: Iterable[str] = BOOKS) -> Iterator[dict[str, Any]]:
-        """All that is kept, in the order of time."""
+        """All records, by time."""
         found = [each for book in books for path in self._volumes(book) for each in _read_records(path)]
         return iter(sorted(found, key=lambda each: str(each.get("at", ""))))
 
-    def _opened(self, book: str) -> BinaryIO:
-        """The newest volume, locked until it is closed, and with room in it."""
+    def _open(self, book: str) -> BinaryIO:
+        """Open the newest file, locked until it is closed, and with room in it."""
         path = self.folder / f"{book}{_ENDING}"
         while True:
             file = path.open("ab", buffering=0)
@@ -67,12 +71,14 @@ class AuditLog:
                 os.fchmod(file.fileno(), 0o600)
                 return file
             if found.st_ino == here:
-                self._put_aside(book, path)
+                self._rotate(book, path)
             file.close()
 
-    def _put_aside(self, book: str, path: Path) -> None:
+    def _rotate(self, book: str, path: Path) -> None:
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
         path.rename(self.folder / f"{book}-{stamp}{_ENDING}")
+        # Without this a power failure could undo the rename, and the next file would replace the full one.
+        sync(self.folder)
         for old in self._older(book)[: -self.volumes + 1 or None]:
             old.unlink(missing_ok=True)
 
@@ -83,14 +89,14 @@ class AuditLog:
         return [*self._older(book), self.folder / f"{book}{_ENDING}"]
 
 
-def _append_lines(file: BinaryIO, lines: bytes, *, sync: bool) -> None:
-    """A disk that takes only a part of it is left as it was: nobody reads half a line."""
+def _append_lines(file: BinaryIO, lines: bytes, *, durable: bool) -> None:
+    """Append lines; if the disk takes only a part, the file is truncated to what it was."""
     size = os.fstat(file.fileno()).st_size
     try:
         written = file.write(lines)
         if written != len(lines):
             raise OSError(0, "the disk is full")
-        if sync:
+        if durable:
             os.fdatasync(file.fileno())
     except OSError:
         os.ftruncate(file.fileno(), size)

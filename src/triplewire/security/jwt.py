@@ -28,25 +28,21 @@ from triplewire.security.principals import Grant, Principal, Verb, stream_patter
 VERIFIED_TOKENS: Final = 10_000
 """Signed tokens of others that are remembered as checked: a signature takes some 0.2 ms. Some 10 MB at worst."""
 
-KEYS_BYTES: Final = 1024 * 1024
+JWKS_BYTES: Final = 1024 * 1024
 """A set of public keys. Real ones have a few kB."""
 
-KEYS_TIMEOUT_SECONDS: Final = 10.0
+JWKS_TIMEOUT_SECONDS: Final = 10.0
 """How long a set of keys may take to come."""
 
-KEYS_SECONDS: Final = 600.0
+JWKS_SECONDS: Final = 600.0
 """After which a set of keys is read again, so that a key that was taken back is not believed for longer."""
 
-KEYS_PAUSE_SECONDS: Final = 60.0
+JWKS_PAUSE_SECONDS: Final = 60.0
 """Between two readings for keys that are not known: anybody can name one, and must not make us ask each time."""
 
-KEYS_RETRY_SECONDS: Final = 5.0
+JWKS_RETRY_SECONDS: Final = 5.0
 """Between two readings of which the first failed."""
 
-
-# `scope` says what is granted, in the notation of grants with spaces between (`publish:home consume:*`); what it says
-# of others is passed over. So does the claim `mercure`, in topics. `roles` has the roles, `sub` says who it is. A
-# token must say when it expires: it cannot be revoked here.
 
 _RSA = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"})
 ALGORITHMS: Mapping[tuple[str, str | None], frozenset[str]] = {
@@ -220,8 +216,6 @@ def _refusal(why: str) -> Unauthenticated:
     return Unauthenticated(f"the token is not good: {why}", given=True)
 
 
-# Key sets at the door: who shows a token that somebody else has signed.
-
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 logger = logging.getLogger(__name__)
@@ -260,11 +254,11 @@ class JwtAuthenticator:
             raise Unavailable("the keys by which tokens are checked could not be read; try again later")
 
     async def _fetch(self) -> None:
-        pause = KEYS_RETRY_SECONDS
+        pause = JWKS_RETRY_SECONDS
         try:
             self._keys.replace(await asyncio.to_thread(self._read))
-            pause = KEYS_PAUSE_SECONDS
-            self._old = self._clock.ticks() + KEYS_SECONDS
+            pause = JWKS_PAUSE_SECONDS
+            self._old = self._clock.ticks() + JWKS_SECONDS
         except (OSError, ValueError, BadRequest) as error:
             logger.error("the keys by which tokens are checked stay as they were: %s", error)
         self._not_before = self._clock.ticks() + pause
@@ -283,16 +277,16 @@ def key_set_reader(place: str) -> Callable[[], bytes]:
 
 def _read_file(path: Path) -> bytes:
     with path.open("rb") as file:
-        return _check_size(file.read(KEYS_BYTES + 1))
+        return _check_size(file.read(JWKS_BYTES + 1))
 
 
 def _download(url: str) -> bytes:
     asked = urllib.request.Request(url, headers={"Accept": "application/jwk-set+json, application/json"})
-    with urllib.request.urlopen(asked, timeout=KEYS_TIMEOUT_SECONDS) as response:
-        return _check_size(response.read(KEYS_BYTES + 1))
+    with urllib.request.urlopen(asked, timeout=JWKS_TIMEOUT_SECONDS) as response:
+        return _check_size(response.read(JWKS_BYTES + 1))
 
 
 def _check_size(document: bytes) -> bytes:
-    if len(document) > KEYS_BYTES:
-        raise BadRequest(f"the set of keys is larger than {KEYS_BYTES} bytes")
+    if len(document) > JWKS_BYTES:
+        raise BadRequest(f"the set of keys is larger than {JWKS_BYTES} bytes")
     return document

@@ -113,8 +113,6 @@ def _visibility_by_rules(chapter: RuleSet) -> Visibility:
     return Visibility(**{kind: chapter.scope(kind) for kind in RESOURCE_KINDS})
 
 
-# Contradictions: rules that can never apply, and what a rule says in vain. A policy that has any is a mistake.
-
 MakeRuleError: TypeAlias = Callable[[int, tuple[str, ...], str], Exception]
 """The error for a rule, by its number, and a key of it."""
 
@@ -156,8 +154,6 @@ def _denied_to_all(entry: RuleEntry, rule: PolicyRule, other: PolicyRule) -> Rul
 def _is_selected(selector: Selector, by: Iterable[Selector]) -> bool:
     return any(each.covers(selector) for each in by)
 
-
-# Documents: the small file that a policy is, checked once, here. docs/policies.md says what it means.
 
 HEADER_PREDICATES = tuple(f"<{TW}{name}>" for name in ("stream", "source", "application", "time", "received"))
 """Predicates whose triples are made of an event's headers, which are seen with it."""

@@ -17,8 +17,6 @@ from typing import Protocol
 from triplewire.model.errors import BadRequest, Forbidden
 from triplewire.model.subscriptions import Owner
 
-# Verbs: what somebody can be allowed to do.
-
 
 class Verb(StrEnum):
     """One kind of thing that is done here. None of them includes another."""
@@ -34,11 +32,6 @@ class Verb(StrEnum):
     ADMIN = "admin"
     """Change what holds for all: ontologies, templates, tokens, policies; erase; see how the service is doing."""
 
-
-# Grants: a verb, and the streams for which it is allowed.
-#
-# Written as `publish:home` for one stream, `consume:city-*` for all whose names begin so, `query:*` or just `query`
-# for all. `*` alone is everything.
 
 ALL_STREAMS = "*"
 
@@ -115,11 +108,6 @@ EVERYONE = Principal.granted("everyone", [ALL_STREAMS])
 """The principal of all clients where authentication is off."""
 
 
-# Topics: the addresses by which Mercure names streams, as patterns of streams.
-#
-# `https://example.org/streams/home`, or `/streams/home`, is one; `…/streams/city-{id}` is all that begin so, and
-# `…/streams/{stream}` or `*` is all. What is another address, or a template of another form, names none.
-
 _TOPIC = re.compile(r"(?:https?://[^/?#]+)?/streams/(?P<name>[A-Za-z0-9._~-]*)(?P<any>\{[A-Za-z0-9_.]+\})?")
 
 
@@ -131,9 +119,6 @@ def stream_pattern_of(topic: str) -> str | None:
     if found is None or not (found["name"] or found["any"]):
         return None
     return found["name"] + (ALL_STREAMS if found["any"] else "")
-
-
-# Owners: who made a subscription, as it is kept with it.
 
 
 def owner_of(principal: Principal) -> Owner | None:
@@ -151,9 +136,6 @@ def may_see(principal: Principal, owner: Owner | None) -> bool:
     """Whether a subscription of an owner is there for somebody: for whom it belongs to, by their name, and for those
     who look after everything."""
     return principal.may(Verb.ADMIN) or owner is None or owner.name == principal.name
-
-
-# What a door needs: somebody who knows people by what they show.
 
 
 class Authenticator(Protocol):

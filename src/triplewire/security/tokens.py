@@ -25,10 +25,6 @@ TOKEN_GRANTS: Final = 64
 TOKEN_CHARACTERS: Final = 256
 """The name of a token, and each of its grants and roles."""
 
-#     tw_k3m9x2pq_4vN0…     a mark, by which those who look for leaked secrets find it; the id; the secret
-#
-# The secret is random, of more bits than anybody can try. So one SHA-256 of it is as good as any slow hash, which are
-# for secrets that people choose, and takes a microsecond in each request.
 
 TOKEN_PREFIX = "tw"
 _ID_ALPHABET = string.ascii_lowercase + string.digits
@@ -109,8 +105,6 @@ def matches_secret(token: AccessToken | None, secret: str) -> bool:
         and token is not None
     )
 
-
-# Lifetimes: for how long something is good, as people write it.
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _LIFETIME = re.compile(r"([0-9]{1,6})([smhdw])")

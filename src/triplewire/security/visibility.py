@@ -32,12 +32,6 @@ import pyarrow.compute as pc
 
 from triplewire.model.terms import RDF_TYPE
 
-# Scopes: sets of names, as patterns that are allowed and patterns that are denied.
-#
-# A pattern is a name, or the beginning of names with `*` after it; `*` alone is all names. Names of streams are
-# written as they are. IRIs stand in angle brackets, which a pattern opens but does not close:
-# `<https://example.org/ns#*`.
-
 ALL = "*"
 
 
@@ -118,8 +112,6 @@ def _minimize(patterns: Iterable[str]) -> tuple[str, ...]:
             kept.append(each)
     return tuple(sorted(kept))
 
-
-# Rules: for whom, and what of each kind of thing is allowed or denied.
 
 ResourceKind: TypeAlias = Literal["streams", "graphs", "classes", "predicates"]
 RESOURCE_KINDS: tuple[ResourceKind, ...] = ("streams", "graphs", "classes", "predicates")
@@ -208,22 +200,6 @@ class RuleSet:
                 return f"the rule {rule.name!r} of the policy denies it"
         return "no rule of the policy allows it"
 
-
-# ```
-# event ── its stream or its graph out of sight? ── yes ──▶ it is not there
-#            │ no
-#            ▼ each of its quads:
-#              its predicate out of sight?                              ┐
-#              its subject an instance, in this event, of a class       │
-#                that is out of sight, or its object such an instance?  ├── yes ──▶ it is not there
-#              its object a triple term, where predicates or classes    │
-#                are out of sight?                                      ┘
-#            │ none left? ── yes ──▶ the event is not there
-#            ▼
-#          what is left, in its order
-# ```
-#
-# A triple term says in one object what quads say, so nobody sees any who may not see all predicates and classes.
 
 TRIPLE_TERM = "<<"
 _TYPE = f"\t{RDF_TYPE}\t"
@@ -359,9 +335,6 @@ NONE_VISIBLE = Visibility(streams=NOTHING)
 def _search_texts(scope: PatternSet, before: str, after: str) -> list[str]:
     exact, starts = split_patterns(scope.denied)
     return [*(f"{before}{each}{after}" for each in sorted(exact)), *(f"{before}{each}" for each in starts)]
-
-
-# Redactions: tables of entries as somebody sees them.
 
 
 def redact_entries(sight: Visibility, entries: pa.Table) -> pa.Table:

@@ -26,11 +26,6 @@ WEBHOOK_URL_CHARACTERS: Final = 2_048
 """Length of a webhook's URL. Servers accept no longer ones, as a rule."""
 
 
-# Networks: which addresses a hook may lead to.
-#
-# Whoever makes a hook chooses whom this machine calls, from inside of whatever network it stands in. So only addresses
-# that anybody on the internet could call are called, and those that the deployment allows.
-
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
@@ -158,8 +153,6 @@ def refusal_detail(address: str) -> str:
     """Why an address is not called, and what would change that."""
     return f"{address} is not a public address; the setting hook_networks allows others, such as 127.0.0.0/8"
 
-
-# Signatures: how a receiver knows who calls it. Those of Standard Webhooks, and those of WebSub.
 
 PREFIX = "whsec_"
 LEAST, MOST = 24, 64

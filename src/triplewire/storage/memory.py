@@ -27,8 +27,6 @@ from triplewire.storage.log.ports import AppendedEvent, LogRetention, Publicatio
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.webhooks import DeadLetter, WebhookProgress
 
-# Sequences in memory: the one order of positions that the in-memory log and registry share.
-
 
 class PositionSequence:
     """The sequence of positions that log and registry share. `head` moves only when entries at the positions can be
@@ -113,7 +111,7 @@ class MemoryLog:
 
     def find(self, event: str, stream: str | None = None) -> int | None:
         """The newest position of the event with this id, in a stream or in any, if it is among the newest positions."""
-        oldest = self.head() - sqlite.RETROSPECT_POSITIONS
+        oldest = self.head() - sqlite.LOOKUP_POSITIONS
         for row in takewhile(lambda row: row[0] > oldest, reversed(self._rows)):
             if row[_EVENT] == event and stream in (None, row[_STREAM]):
                 return int(row[0])
@@ -195,8 +193,6 @@ def _remaining_row(row: EntryRow, erasure: Erasure) -> EntryRow:
     return (*row[:_TEXT], text, *row[_SOURCE:])
 
 
-# The registry in memory: for tests and for embedding without a disk.
-
 _CHANGE_POSITION = attrgetter("position")
 
 
@@ -234,7 +230,7 @@ class MemoryRegistry:
         last = bisect_right(self._changes, upto, key=_CHANGE_POSITION)
         return self._changes[first : last if most is None else min(last, first + most)]
 
-    def blot(self, position: int, value: Mapping[str, Any]) -> None:
+    def redact(self, position: int, value: Mapping[str, Any]) -> None:
         with self._positions.taking(0):
             self._changes = [
                 _redact_change(each, value) if each.position == position else each for each in self._changes
@@ -256,9 +252,6 @@ def _redact_change(change: RegistryChange, value: Mapping[str, Any]) -> Registry
 def _copy_value(value: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """The value as a reader would get it: plain JSON, detached from the writer's object."""
     return None if value is None else orjson.loads(orjson.dumps(dict(value)))
-
-
-# The books of hooks in memory.
 
 
 class MemoryWebhookStore:

@@ -107,8 +107,6 @@ class WebhookStore(ProgressStore, RedeliveryRequests, SecretStore, DeliveryLock,
     """All of them in one."""
 
 
-# The books of hooks in an SQLite file of their own, beside the log: nobody who publishes waits for them.
-
 WEBHOOK_SCHEMA = {
     "places": """
         CREATE TABLE places (
@@ -228,8 +226,6 @@ class SqliteWebhookStore:
         with self._database.writing() as connection:
             connection.executemany(statement, [(hook, each) for each in positions])
 
-
-# Hooks as registry entries: to whom a subscription, or a stream, is delivered by POST. Secrets are kept elsewhere.
 
 WEBHOOK = "hook"
 

@@ -16,10 +16,10 @@ from tests.security.test_jwt import RULES, claims, document, published, signed
 from triplewire.model.clock import ManualClock
 from triplewire.model.errors import BadRequest, Unauthenticated, Unavailable
 from triplewire.security.jwt import (
-    KEYS_BYTES,
-    KEYS_PAUSE_SECONDS,
-    KEYS_RETRY_SECONDS,
-    KEYS_SECONDS,
+    JWKS_BYTES,
+    JWKS_PAUSE_SECONDS,
+    JWKS_RETRY_SECONDS,
+    JWKS_SECONDS,
     JwtAuthenticator,
     KeySet,
     key_set_reader,
@@ -94,7 +94,7 @@ def test_keys_that_are_not_known_are_asked_for_once_a_minute() -> None:
                 await knows.known(text)
         assert publisher.asked == 1
         publisher.given = TWO
-        clock.advance(KEYS_PAUSE_SECONDS)
+        clock.advance(JWKS_PAUSE_SECONDS)
         assert await knows.known(text) is not None
         assert publisher.asked == 2
 
@@ -107,7 +107,7 @@ def test_keys_are_read_again_now_and_then_so_that_one_can_be_taken_back() -> Non
         knows, text = authenticator(publisher, clock), signed(claims(clock, exp=2_000_000_000), "P-384", "ES384", "two")
         assert await knows.known(text) is not None
         publisher.given = ONE
-        clock.advance(KEYS_SECONDS)
+        clock.advance(JWKS_SECONDS)
         with pytest.raises(Unauthenticated):
             await knows.known(text)
 
@@ -121,7 +121,7 @@ def test_where_keys_cannot_be_read_the_old_ones_stay(caplog: pytest.LogCaptureFi
         assert await knows.known(text) is not None
         for broken in (None, b"nothing"):
             publisher.given = broken
-            clock.advance(KEYS_SECONDS)
+            clock.advance(JWKS_SECONDS)
             assert await knows.known(text) is not None
         assert sum("stay as they were" in each.message for each in caplog.records) == 2
         assert text not in caplog.text
@@ -138,7 +138,7 @@ def test_where_keys_were_never_read_nobody_is_told_that_the_token_is_bad() -> No
                 await knows.known(text)
         assert publisher.asked == 1
         publisher.given = ONE
-        clock.advance(KEYS_RETRY_SECONDS)
+        clock.advance(JWKS_RETRY_SECONDS)
         assert await knows.known(text) is not None
 
     run(scene())
@@ -149,7 +149,7 @@ def test_keys_come_from_an_address() -> None:
         def do_GET(self) -> None:
             self.send_response(200)
             self.end_headers()
-            self.wfile.write(ONE if self.path == "/keys" else b"x" * (KEYS_BYTES + 1))
+            self.wfile.write(ONE if self.path == "/keys" else b"x" * (JWKS_BYTES + 1))
 
         def log_message(self, format: str, *args: object) -> None:
             """Nothing."""

@@ -26,7 +26,7 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three events are a page, and three pages a node."""
-    monkeypatch.setattr(ports, "LEAF_EVENTS", 3)
+    monkeypatch.setattr(ports, "SEGMENT_EVENTS", 3)
     monkeypatch.setattr(ldes, "LDES_FANOUT", 3)
 
 
@@ -247,7 +247,7 @@ def test_pages_that_are_kept_no_more_are_gone_and_lead_to_those_that_are() -> No
 
 
 def test_a_stream_of_few_events_is_read_without_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ports, "LEAF_GAP", 4)
+    monkeypatch.setattr(ports, "SEGMENT_GAP", 4)
 
     async def scene() -> None:
         async with house() as at:

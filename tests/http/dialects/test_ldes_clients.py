@@ -17,7 +17,7 @@ pytestmark = needs_node
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three events are a page, and three pages a node."""
-    monkeypatch.setattr(ports, "LEAF_EVENTS", 3)
+    monkeypatch.setattr(ports, "SEGMENT_EVENTS", 3)
     monkeypatch.setattr(ldes, "LDES_FANOUT", 3)
 
 

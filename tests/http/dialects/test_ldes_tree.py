@@ -80,7 +80,7 @@ def test_where_the_clock_went_back_nothing_is_said_of_times() -> None:
 
 
 def test_an_hour_at_a_thousand_a_second_is_two_steps_away() -> None:
-    count = 3_600 * 1_000 // ports.LEAF_EVENTS
+    count = 3_600 * 1_000 // ports.SEGMENT_EVENTS
     made = tree(count, open=True)
     assert made.root.level == 2
     assert len(made.branches(made.root, leaves, 0)) == count // ldes.LDES_FANOUT

@@ -138,7 +138,7 @@ def test_what_was_set_can_be_blotted_out(kind: str) -> None:
         receipt = ErasureReceipt("e", ErasureScope.SUBJECT, "digest", 1)
         position, _ = stores.registry.put(request_entries(receipt, "urn:anna"))
         stores.registry.put([("other", "x", {"name": "urn:anna"})])
-        stores.registry.blot(position, REDACTED)
+        stores.registry.redact(position, REDACTED)
         assert pending_erasures(stores.registry) == []
         found = stores.registry.get(ERASING, "e")
         assert found is not None
@@ -150,6 +150,6 @@ def test_no_byte_of_a_name_is_left(tmp_path: Path) -> None:
     registry = SqliteRegistry(tmp_path / "log.db", ManualClock())
     position, _ = registry.put(request_entries(ErasureReceipt("e", ErasureScope.SUBJECT, "digest", 1), "urn:anna"))
     assert any(b"urn:anna" in path.read_bytes() for path in tmp_path.iterdir())
-    registry.blot(position, REDACTED)
+    registry.redact(position, REDACTED)
     assert not any(b"urn:anna" in path.read_bytes() for path in tmp_path.iterdir())
     registry.close()

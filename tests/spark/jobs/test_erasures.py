@@ -293,7 +293,7 @@ def test_whatever_dies_it_goes_on(broker: Broker, half: int) -> None:
     asked, deadly = ask(lived(broker)), Deadly(half)
     broker.run()
     stores = ErasableStores(
-        deadly.before(broker.registry, "put", "blot"),
+        deadly.before(broker.registry, "put", "redact"),
         deadly.before(broker.log, "erase"),
         deadly.before(broker.outbox, "erase"),
         deadly.before(broker.kept, "clear"),

@@ -1,6 +1,7 @@
 """A housekeeper that kills itself, as `kill -9` would, in the middle of a piece of work.
 
-`python -m tests.storage.lake.faulty_maintainer FOLDER WORK POINT`: POINT is `file` (one file was written, others not),
+`python -m tests.storage.lake.faulty_maintainer FOLDER WORK POINT`: POINT is `file` (one file was written, others
+not),
 `before` (all were written, nothing is committed), `after` (the commit stands) or `never`.
 """
 

@@ -139,7 +139,7 @@ def test_an_event_is_found_by_its_id_in_its_stream(tmp_path: Path, files: list[l
 
 
 def test_few_files_are_opened_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entries_limits, "PAST_FILES", 2)
+    monkeypatch.setattr(entries_limits, "LAKE_PAGE_FILES", 2)
     lake = LakeEntries(stored(tmp_path, [[1, 2], [3], [4, 8], [6]]))
     page, reached = lake.page(0, 10, 100)
     assert (page["position"].to_pylist(), reached) == ([1, 2, 3], 3)

@@ -8,7 +8,7 @@ import pytest
 
 from triplewire.model.clock import ManualClock
 from triplewire.storage.lake import read_counts
-from triplewire.storage.lake.read_counts import READS_SECONDS, ReadCounter, load_read_counts
+from triplewire.storage.lake.read_counts import READ_COUNT_SECONDS, ReadCounter, load_read_counts
 
 HOUR = 3_600
 
@@ -21,7 +21,7 @@ def clock() -> ManualClock:
 def counted(folder: Path, clock: ManualClock, *zones: str | None) -> ReadCounter:
     tally = ReadCounter(folder, clock)
     tally.add(zones)
-    clock.advance(READS_SECONDS)
+    clock.advance(READ_COUNT_SECONDS)
     tally.save()
     return tally
 
@@ -47,7 +47,7 @@ def test_it_is_written_now_and_then_only(tmp_path: Path, clock: ManualClock) -> 
     tally.add(["a"])
     tally.save()
     assert load_read_counts(tmp_path, clock.now()) == pytest.approx({"a": 1}, rel=0.02)
-    clock.advance(READS_SECONDS)
+    clock.advance(READ_COUNT_SECONDS)
     tally.save()
     assert load_read_counts(tmp_path, clock.now()) == pytest.approx({"a": 2}, rel=0.02)
 
@@ -55,7 +55,7 @@ def test_it_is_written_now_and_then_only(tmp_path: Path, clock: ManualClock) -> 
 def test_only_what_is_read_most_is_remembered(
     tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(read_counts, "READS_ZONES", 1)
+    monkeypatch.setattr(read_counts, "READ_COUNT_ZONES", 1)
     counted(tmp_path, clock, "a", "b", "b", "c")
     assert [*load_read_counts(tmp_path, clock.now())] == ["b"]
 

@@ -94,7 +94,7 @@ def test_it_is_noted_how_far_events_of_a_stream_went(
     floors: dict[str | None, int],
     most: int,
 ) -> None:
-    monkeypatch.setattr(delta, "FLOORS", most)
+    monkeypatch.setattr(delta, "RETENTION_STREAMS", most)
     apply_retention(house, LakeRetention.parsed(ages), NOW)
     for lake in (house.lake, DeltaLake(house.table)):
         assert isinstance(lake, DeltaLake)

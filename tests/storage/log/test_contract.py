@@ -162,7 +162,7 @@ def test_an_event_is_found_by_its_id_in_its_stream_or_in_any(stores: Twin, monke
     stores.log.append([publication(1, 2, stream="a"), publication(1, stream="b"), publication(3, stream="a")])
     assert [stores.log.find(event(1).id, each) for each in ("a", "b", "c", None)] == [1, 3, None, 3]
     assert stores.log.find(event(9).id) is None
-    monkeypatch.setattr(sqlite, "RETROSPECT_POSITIONS", 3)
+    monkeypatch.setattr(sqlite, "LOOKUP_POSITIONS", 3)
     assert [stores.log.find(event(1).id, each) for each in ("a", "b")] == [None, 3]
 
 

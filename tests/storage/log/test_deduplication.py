@@ -26,7 +26,7 @@ NAMES = st.one_of(st.none(), st.tuples(st.just("s"), st.sampled_from([f"urn:{n}"
 @settings(max_examples=80, deadline=None)
 def test_every_position_of_a_name_is_found(groups: list[list[EventKey | None]], run: int, together: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(appending, "NAMES_RUN", run)
+        patch.setattr(appending, "DEDUPLICATION_RUN", run)
         names, position, at, waiting = DeduplicationIndex(), 1, dict[EventKey, list[int]](), list[tuple[int, bytes]]()
         for group in groups:
             waiting.append((position, pack_hashes(group, {each: hash_key(each) for each in group if each is not None})))

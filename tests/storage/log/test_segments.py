@@ -23,8 +23,8 @@ def stores(request: pytest.FixtureRequest) -> Iterator[Twin]:
 @pytest.fixture
 def three(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three events are a leaf, and two positions of others a gap."""
-    monkeypatch.setattr(ports, "LEAF_EVENTS", 3)
-    monkeypatch.setattr(ports, "LEAF_GAP", 2)
+    monkeypatch.setattr(ports, "SEGMENT_EVENTS", 3)
+    monkeypatch.setattr(ports, "SEGMENT_GAP", 2)
 
 
 def spans(leaves: Sequence[Segment]) -> list[tuple[int, tuple[tuple[int, int], ...]]]:
@@ -62,7 +62,7 @@ def test_a_stream_among_others_has_stretches(stores: Twin) -> None:
 
 
 def test_large_events_fill_a_leaf(stores: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ports, "LEAF_BYTES", 20)
+    monkeypatch.setattr(ports, "SEGMENT_BYTES", 20)
     stores.log.append([Publication("test", [Event(f"urn:{number}", "<urn:s>\t<urn:p>\t1") for number in range(3)])])
     assert spans(stores.log.leaves("test", [0])) == [(0, ((1, 2),))]
 
@@ -107,8 +107,8 @@ def test_leaves_do_not_depend_on_what_came_together(groups: list[list[tuple[int,
     whole, rest = StreamVolume("s"), list(arrivals)
     leaves: list[Segment] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ports, "LEAF_EVENTS", 4)
-        patch.setattr(ports, "LEAF_BYTES", 1_000)
+        patch.setattr(ports, "SEGMENT_EVENTS", 4)
+        patch.setattr(ports, "SEGMENT_BYTES", 1_000)
         for group in groups:
             come, rest = rest[: len(group)], rest[len(group) :]
             whole, full = extend_volume(whole, come, 7) if come else (whole, [])

@@ -34,7 +34,7 @@ from triplewire.model.subscriptions import Names
 from triplewire.rdf import check_id
 from triplewire.rdf.headers import parse_time
 from triplewire.security import Visibility
-from triplewire.storage.lake.entries import PAST_BYTES
+from triplewire.storage.lake.entries import LAKE_PAGE_BYTES
 from triplewire.storage.log.ports import MeasuredLog
 
 NOW = "now"
@@ -107,7 +107,7 @@ class TieredHistory:
     log: EdgeLog
     archive: ColdTier | None = None
     recent_events: RecentEvents = field(default_factory=RecentEvents)
-    size: int = PAST_BYTES
+    size: int = LAKE_PAGE_BYTES
     """Bytes of text from which on a page of the log ends."""
 
     def lost(self, streams: Names) -> int:

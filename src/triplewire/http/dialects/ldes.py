@@ -362,7 +362,7 @@ class LdesHistories:
             after = first - 1
             while after < last:
                 # Nobody is told of gaps here: what is gone is not on the page.
-                found = self._backlog.read(stream, after, last, ports.LEAF_EVENTS, known_loss=END)
+                found = self._backlog.read(stream, after, last, ports.SEGMENT_EVENTS, known_loss=END)
                 for entry in found.entries.to_pylist():
                     text = entry["text"] if sight is None else sight.redacted(stream, entry["event"], entry["text"])
                     if text is not None:

@@ -229,7 +229,7 @@ class Eraser:
         now = self.clock.now()
         if change.value:
             LakeErasure(self.house, erasure_from_change(change)).forget()
-            self.stores.registry.blot(change.position, REDACTED)
+            self.stores.registry.redact(change.position, REDACTED)
         done = replace(receipt.done("memory", now).done("name", now), completed=now)
         self.stores.registry.put([(ERASING, change.key, None), (ERASURE, change.key, receipt_to_value(done))])
 

@@ -24,9 +24,6 @@ ZONE_QUADS: Final = 32_768
 """Quads under which a zone is not split: a few files, which take some ten milliseconds to read."""
 
 
-# Criteria: by what the load of a zone is measured, and when it is too much or too little.
-
-
 @dataclass(frozen=True)
 class ZoneLoad:
     """The load of a zone: quads and bytes that it holds, and how often it was read."""
@@ -190,9 +187,6 @@ STRATEGIES: Mapping[str, Callable[[ZoneLoad, BalanceSettings], tuple[float, ...]
     "absolute": _fixed,
     "relative": _mean,
 }
-
-
-# Rules: how zones are balanced, as it is written in settings and on the command line.
 
 
 def parse_balance(texts: Iterable[str]) -> BalanceSettings:

@@ -31,8 +31,6 @@ RANGE_CHARACTERS: Final = 192
 kB per file, which every reader of the table holds."""
 
 
-# Ranges: the least and the greatest value of each column of a file, by which readers pass it over.
-
 RANGED = (
     "position",
     "graph",
@@ -157,13 +155,6 @@ def _column_range(row: Mapping[str, Any], column: str) -> ColumnRange | None:
     return (None, None) if row.get(f"null_count.{column}") == row["num_records"] else None
 
 
-# Parquet: how data files are encoded. Any reader of Parquet knows these encodings.
-#
-# Rows lie by predicate and position, so that what follows is like what came before: positions, times, graphs and
-# subjects are told by their differences, which is a quarter of the bytes and a third of the time of dictionaries.
-# Texts that come again and again, and objects, which do for most predicates, stay dictionaries: those are quick to
-# filter.
-
 ROW_GROUP = 4_096
 """Rows that a reader can pass over at once, at most."""
 
@@ -219,9 +210,6 @@ def _writer(schema: pa.Schema, file: BinaryIO, level: int) -> pq.ParquetWriter:
         # Arrow's own schema would say that texts are dictionaries, at a kilobyte for each file.
         store_schema=False,
     )
-
-
-# Relations: files as what DuckDB reads from, and an engine that does.
 
 
 def connect_duckdb() -> duckdb.DuckDBPyConnection:

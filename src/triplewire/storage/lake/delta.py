@@ -1,6 +1,7 @@
 """The Delta twin of the lake: one Delta table on a file system, committed by delta-rs.
 
-A reader that polls follows the table's log from commit to commit: to list all files takes delta-rs the longer the more
+A reader that polls follows the table's log from commit to commit: to list all files takes delta-rs the longer the
+more
 there are, even if only one was added.
 """
 
@@ -35,15 +36,10 @@ from triplewire.storage.lake.data_files import (
 )
 from triplewire.storage.lake.ports import CommitBatch, DataFile, Snapshot, TableChange, VersionOrTime
 
-FLOORS: Final = 1_000
+RETENTION_STREAMS: Final = 1_000
 """Streams that lose events to retention at once for which a position is recorded: each is a line in the Delta log for
 good. For more streams there is one common position."""
 
-
-# Commits: from one version of the table to the next, by what the entries of its log say.
-#
-# To have delta-rs tell all files of a table takes the longer the more there are, also where one came and none went.
-# Who looks every second follows the log instead: an entry is a small file, and says what came and what went.
 
 UPTO = "triplewire.upto"
 """The application transaction whose version is the position up to which the table is complete."""
@@ -323,7 +319,7 @@ def _floors(floors: Mapping[str, int]) -> dict[str, int]:
     """The marks of what streams lost. Marks stay in the table's log for good, so that there are not too many."""
     if not floors:
         return {}
-    named = floors if len(floors) <= FLOORS else {OTHERS: max(floors.values())}
+    named = floors if len(floors) <= RETENTION_STREAMS else {OTHERS: max(floors.values())}
     return {FLOOR: max(floors.values()), **{_floor(stream): position for stream, position in named.items()}}
 
 
@@ -342,9 +338,6 @@ def _remove_action(file: DataFile, *, lost: bool) -> RemoveAction:
 
 def _milliseconds() -> int:
     return int(time.time() * 1_000)
-
-
-# Versions: what was committed when.
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,13 @@ from triplewire.model.erasure import apply_erasures
 from triplewire.storage.lake.data_files import connect_duckdb
 from triplewire.storage.lake.ports import DataFile, RetentionAwareLake, Snapshot
 
-PAST_BYTES: Final = 4 * 1024 * 1024
+LAKE_PAGE_BYTES: Final = 4 * 1024 * 1024
 """Text of such events, and what of one of them goes over that. About eight times as much is in memory for a moment."""
 
-PAST_FILES: Final = 32
+LAKE_PAGE_FILES: Final = 32
 """Files of the lake that are opened at once for that: some 50 ms at worst, where each holds little."""
 
-SOUGHT_FILES: Final = 256
+LAKE_LOOKUP_FILES: Final = 256
 """Files of the lake, the newest that may have it, that are opened to find an event by its id: under a second."""
 
 
@@ -67,7 +67,7 @@ class LakeEntries:
     """The events of a lake, page by page. Any thread may use it; they take turns."""
 
     def __init__(
-        self, lake: RetentionAwareLake, size: int = PAST_BYTES, pending: Callable[[], Sequence[Erasure]] = tuple
+        self, lake: RetentionAwareLake, size: int = LAKE_PAGE_BYTES, pending: Callable[[], Sequence[Erasure]] = tuple
     ) -> None:
         """A page has at most `size` bytes of text and extensions, and the rest of the event that exceeds that. Events
         that are being erased (`pending`) are left out."""
@@ -92,7 +92,7 @@ class LakeEntries:
         position up to which these are all. Only events that have all of some predicates, if any are named, and of one
         stream, if it is. Few files are opened, so there may be none where more are to come."""
         # Each file has an event for the page, or nearly each.
-        files, end = _choose_files(self._lake.files(), after, upto, min(limit, PAST_FILES), stream)
+        files, end = _choose_files(self._lake.files(), after, upto, min(limit, LAKE_PAGE_FILES), stream)
         if not files:
             return LAKE_ENTRIES.empty_table(), end
         asked = {"files": files, "after": after, "upto": end, "limit": limit, "size": self._size}
@@ -107,7 +107,7 @@ class LakeEntries:
         have it do not."""
         snapshot, wanted = self._lake.files(), {"graph": f"<{event}>"} | ({} if stream is None else {"stream": stream})
         likely = [each for each in snapshot.files if all(_may_have(each, *pair) for pair in wanted.items())]
-        files = [f"{snapshot.table}/{each.path}" for each in sorted(likely, key=_last)[-SOUGHT_FILES:]]
+        files = [f"{snapshot.table}/{each.path}" for each in sorted(likely, key=_last)[-LAKE_LOOKUP_FILES:]]
         if not files:
             return None
         condition = " AND ".join(f"{name} = ${name}" for name in wanted)

@@ -41,9 +41,6 @@ from triplewire.storage.lake.redaction import (
 )
 from triplewire.storage.lake.zones import below_expression
 
-# Bounds: zone maps are made of texts of terms. One that tells the name of what was erased becomes another, which has
-# the same rows on both its sides.
-
 _LEAST = "<"
 """Below all IRIs, and above everything else."""
 
@@ -127,14 +124,6 @@ def _write_layout(path: Path, zones: pa.Table) -> DataFile:
         pad_file(Path(file.name), path.stat().st_size)
     return DataFile(path.name, path.stat().st_size, zones.num_rows, {})
 
-
-# ```
-# find      what events lose, of all files        ──▶ erasures/<id>.parquet, so that whoever goes on knows
-# rewrite   every file that holds any of it       ──▶ the same name, without these rows
-# commit    what the files hold now               ──▶ a version of the table, which says that rows were taken away
-# revise    what older entries of the log say     ──▶ the same entries, without values that are gone
-# ```
-# Each step looks at what is there, so that after a crash all of them are done again, and do what was left to do.
 
 # An event's quads lie in several files, and in older files once more.
 _LOSSES = """

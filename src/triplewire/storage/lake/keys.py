@@ -27,11 +27,6 @@ from triplewire.sparql import facets_of, to_sql
 from triplewire.sparql.sql import Sql, call, case, concat, every, negate, number, text
 from triplewire.storage.lake.data_files import connect_duckdb
 
-# An IRI and most literals are their own keys. A number is `#`, the place of its double among all doubles as sixteen
-# hex digits, and its text; a time is `$`, its microseconds likewise, and its text. So other literals come first, then
-# numbers, then times, then IRIs. Which objects are numbers and times is what the columns `object_number` and
-# `object_time` of the table say.
-
 DIMENSIONS = ("graph", "subject", "predicate", "object")
 """The sides of the space, each a column of the table."""
 
@@ -146,11 +141,6 @@ def _sql() -> str:
 def _engine() -> duckdb.DuckDBPyConnection:
     return connect_duckdb()
 
-
-# Transformations: other orders of terms, for data whose terms start alike.
-#
-# EventCloud's upstream balancing. They spread what lies close together in the order of texts, and cost what that order
-# gives: a range of texts then lies everywhere. Numbers and times keep their order with all of them.
 
 _LOCAL = "[^/#<]*>$"
 """The part of an IRI after its last slash or hash, or all of it but the opening bracket."""

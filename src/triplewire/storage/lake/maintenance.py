@@ -34,7 +34,7 @@ COMPACTED_QUADS: Final = 1_000_000
 TASK_QUADS: Final = 100_000
 """Quads that one task of the housekeeping sorts, about: half a second, for which other tasks may wait."""
 
-FILES_WANTED: Final = 2_000
+FILES_TARGET: Final = 2_000
 """Files that hold the whole lake, about: fewer tell a query less of where it must look, more take longer to list."""
 
 FILE_QUADS: Final = 2_048
@@ -42,9 +42,6 @@ FILE_QUADS: Final = 2_048
 
 SMALL_FILES: Final = 32
 """Files of one zone that are smaller than they should be and still do not become one, because their sizes differ."""
-
-
-# Rewrites: the rows of some files of the table, written into others.
 
 
 @dataclass(frozen=True)
@@ -99,8 +96,6 @@ def _split_positions(writer: FileWriter, zone: str, rows: int, wanted: int) -> I
     ((before, last, cuts),) = writer.duck.execute(query, [zone]).fetchall()
     yield from pairwise(sorted({before, *(cuts or ()), last}))
 
-
-# Houses: a lake and what it takes to keep it in order.
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -167,10 +162,6 @@ def spread_items(items: Sequence[T], parts: int) -> Iterator[tuple[T, ...]]:
         yield tuple(items[first::parts])
 
 
-# Fresh files go into their zones, the oldest first. A zone then has a file, or a few, for each such stretch of time,
-# and small ones that lie side by side become one: four of about the same size, so that a row is rewritten as often as
-# the size of its file has grown fourfold, and no more.
-
 _TIER = 4
 
 
@@ -213,7 +204,7 @@ def _merge(house: MaintenanceContext) -> int:
 
 def file_rows(snapshot: Snapshot) -> int:
     """How many quads a file should have: two thousand files of them hold the table."""
-    return max(FILE_QUADS, count_quads(snapshot.files) // FILES_WANTED)
+    return max(FILE_QUADS, count_quads(snapshot.files) // FILES_TARGET)
 
 
 def fresh_files(snapshot: Snapshot) -> tuple[DataFile, ...]:
@@ -280,9 +271,6 @@ def _fill_files(group: Sequence[DataFile], wanted: int) -> Iterator[tuple[DataFi
         yield tuple(part)
 
 
-# Locks: one housekeeper at a time, in whichever process.
-
-
 @contextmanager
 def hold_maintenance_lock(table: Path, *, wait: bool = False) -> Iterator[None]:
     """Holds the lock of a table. Raises Conflict if another holds it, unless it is to be waited for. The lock goes
@@ -291,10 +279,6 @@ def hold_maintenance_lock(table: Path, *, wait: bool = False) -> Iterator[None]:
     with file_lock(lock, f"another process maintains {table}", wait=wait):
         yield
 
-
-# Vacuums: what no reader needs any more goes from the disk.
-#
-# Older versions of the table can be read for some time: their files stay as long, and so does the table's log.
 
 _LOG_RETENTION = "delta.logRetentionDuration"
 

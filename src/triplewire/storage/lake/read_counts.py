@@ -19,10 +19,10 @@ import orjson
 from triplewire.config.files import replace_file
 from triplewire.model.clock import Clock
 
-READS_SECONDS: Final = 5.0
+READ_COUNT_SECONDS: Final = 5.0
 """How often a process of queries writes down which zones it has read, if it has read any: a small file each time."""
 
-READS_ZONES: Final = 4_096
+READ_COUNT_ZONES: Final = 4_096
 """Zones of which it is remembered how often they were read, those that are read most: at worst 200 kB in each process
 and in its file."""
 
@@ -55,7 +55,7 @@ class ReadCounter:
 
     def save(self) -> None:
         """Write down what was counted, unless that was done just now or there is nothing new."""
-        if not self._changed or self._clock.ticks() - self._saved < READS_SECONDS:
+        if not self._changed or self._clock.ticks() - self._saved < READ_COUNT_SECONDS:
             return
         self._saved, self._changed = self._clock.ticks(), False
         self._fade()
@@ -67,7 +67,7 @@ class ReadCounter:
     def _fade(self) -> None:
         now = self._clock.now()
         left = _decay(self._counted, now)
-        most = nlargest(READS_ZONES, self._counts.items(), key=itemgetter(1))
+        most = nlargest(READ_COUNT_ZONES, self._counts.items(), key=itemgetter(1))
         self._counts, self._counted = {zone: count * left for zone, count in most}, now
 
 

@@ -43,9 +43,6 @@ ZONE_SAMPLE: Final = 100_000
 """Quads that are looked at to decide where zones are cut: about 60 MB while that lasts, and some seconds."""
 
 
-# Steps: what is done to a zone map, and what that means for the rows of the table.
-
-
 @dataclass(frozen=True)
 class SplitZone:
     """A zone is cut in two."""
@@ -108,11 +105,6 @@ def _move(before: ZoneLayout, after: ZoneLayout, group: frozenset[str], made_of:
     gone = tuple(zone for zone in before.zones if zone.id in group)
     return ZoneMove(gone, tuple(zone for zone in after.zones if made_of.get(zone.id, frozenset()) & group))
 
-
-# First what is overloaded is split and what is underloaded is merged, each zone by itself. What is still not normal
-# then has no room to be split, or no neighbour to be merged with: the smallest part of the space around it that could
-# be even is made one zone, and split again. Every step is bounded by the number of zones or makes the loads more even,
-# so that a plan ends; a load that lies on one point stays where it is.
 
 _BETTER = 0.95
 """A part is made again only if that takes a twentieth of its unevenness away: it moves all of its rows."""
@@ -334,11 +326,6 @@ def _collapse(state: _PlannedLayout, node: ZoneTree) -> tuple[_PlannedLayout, st
     state = state.merge(low, high)
     return state, state.zones.zones[-1].id
 
-
-# Relocations: rows move to the zones of a map under which the load is more even.
-#
-# Each move is one commit: files of the zones that go become files of the zones that come, and the new map holds from
-# there on. A crash leaves the lake as it was before or after one.
 
 ReadCounts = Mapping[str, float]
 """How often zones were read."""

@@ -27,9 +27,6 @@ from triplewire.model.terms import iri
 from triplewire.storage.lake.data_files import SMALL, connect_duckdb, format_statistics, write_parquet
 from triplewire.storage.lake.ports import DataFile
 
-# A file keeps its name, so that every version of the table that names it has lost these rows at once. It keeps its
-# size, too, where it can: readers of Delta look for the end of a file where its entry in the log says.
-
 ERASURE_MARK = "triplewire.erased"
 """In the metadata of a file: the ids of the erasures that it was written anew for."""
 
@@ -123,12 +120,6 @@ def pad_file(path: Path, size: int) -> None:
             file.flush()
             os.fsync(file.fileno())
 
-
-# Logs: what the table's log says of files that were written anew, or that are gone.
-#
-# The least and the greatest value of a column are values, and they stand in every commit and in every checkpoint that
-# names a file. These are files of our own: each is replaced by one that says the same, but for what is to be
-# forgotten.
 
 _PLACE = "position"
 """Statistics that reveal nothing about the content: row numbers and positions."""

@@ -19,11 +19,6 @@ from sqlglot import exp
 from triplewire.model.terms import XSD, XSD_STRING
 from triplewire.sparql import facets_of, to_sql
 
-# Facets: the typed columns of terms, for thousands of them at once.
-#
-# What most data are made of (IRIs, plain strings, numbers and times written the usual way) is decided column by column
-# in Arrow. Whatever is written in another way goes to the SQL that defines the facets, at some microseconds each.
-
 INSTANT = pa.timestamp("us", "UTC")
 TYPES = {"datatype": pa.string(), "language": pa.string(), "number": pa.float64(), "time": INSTANT}
 """Columns of facets, except the kind, which every term has."""

@@ -25,10 +25,6 @@ CENTROID_CHARACTERS: Final = 96
 """How many of a key's first characters count for a mean of keys. Most IRIs are shorter."""
 
 
-# Samples: some of the points of zones, each of which stands for a part of its zone's load.
-#
-# Keys are long and are compared often, so that they are sorted once: within a sample a key is its rank among all.
-
 KeyDictionary = tuple[Sequence[str], ...]
 """For each dimension its keys, sorted, each once."""
 
@@ -131,11 +127,6 @@ def _rank_keys(points: Sequence[QuadPoint]) -> tuple[KeyDictionary, npt.NDArray[
     return lexicon, np.array(rows, dtype=np.int64).reshape(len(points), len(DIMENSIONS))
 
 
-# Fractions: keys as numbers between 0 and 1 in radix 1,114,112, a digit for each code point.
-#
-# This is how EventCloud computes with places in its space. Means are exact; as bounds they are made of characters that
-# every engine takes.
-
 RADIX = sys.maxunicode + 1
 
 
@@ -182,9 +173,6 @@ def _to_bound(side: KeyInterval, value: int, width: int) -> str | None:
     under = "".join(chr(0xD7FF if 0xD800 <= digit < 0xE000 else digit) for digit in exact).split("\0")[0]
     return next((bound for bound in (under, over) if side.cuts(bound)), None)
 
-
-# A rule proposes bounds in a dimension; the dimension is the next in turn or the best one. The best cut leaves on both
-# sides what whole zones hold, and of such cuts it saves the most reading.
 
 _QUERY_WEIGHTS: Mapping[str, float] = {"predicate": 2.0, "subject": 1.0, "object": 0.125, "graph": 0.0625}
 """Weights of dimensions: how much it is worth to read less for a constant in each. Most patterns have a constant

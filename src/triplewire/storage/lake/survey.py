@@ -132,10 +132,6 @@ def _format_time(micros: int) -> str:
         return f"{micros} µs"
 
 
-# Drawings: a zone map as a picture.
-#
-# Every zone is a rectangle as large as its share of the quads; the lines between them are cuts, coloured by dimension.
-
 COLOURS: Mapping[str, str] = {"graph": "#8b949e", "subject": "#1f6feb", "predicate": "#cf222e", "object": "#1a7f37"}
 """Colors of cuts, by dimension."""
 

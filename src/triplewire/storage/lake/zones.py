@@ -36,8 +36,6 @@ from triplewire.storage.lake.keys import (
     micros_at,
 )
 
-# Boxes: parts of the (graph, subject, predicate, object) space, half open on every side.
-
 
 @dataclass(frozen=True)
 class KeyInterval:
@@ -114,11 +112,6 @@ class KeyBox:
 SPACE = KeyBox()
 """Everything."""
 
-
-# Tilings: boxes that cover a part of the space without gap or overlap, as a tree of cuts.
-#
-# The tree finds the box of a point in few comparisons. It is made of the boxes alone: where zones were merged, no cut
-# may be left that parts all of them, and then a box stands on both sides of one.
 
 Tile: TypeAlias = tuple[str, KeyBox]
 """A box with the name of its zone."""
@@ -312,9 +305,6 @@ def _parse_zone(row: Mapping[str, str | None]) -> Zone:
     return Zone(str(row["zone"]), KeyBox(**sides), str(row["turn"]))
 
 
-# Assignments: the zone of each row of the table, as an expression of its columns in the words of any engine.
-
-
 def zone_expression(zones: ZoneLayout, table: str | None = None) -> Sql:
     """The id of the zone of a row, of its columns `graph`, `subject`, `predicate`, `object`, `object_number` and
     `object_time`; qualified by the name of a table where one is given. `to_sql` writes it for an engine."""
@@ -374,12 +364,6 @@ def _pair_under(value: Sql, bound: Sql, text: Sql, rest: str) -> Sql:
 def _cast_integer(value: int) -> Sql:
     """As a text that is cast: the least of all has no positive counterpart that an engine could negate."""
     return sql.cast(sql.text(str(value)), exp.DataType.build("BIGINT"))
-
-
-# Maps: the zone maps that a lake has had, as a small Delta table beside it.
-#
-# A map is written first. It holds from the commit of the lake on that names its version: a crash in between leaves a
-# version that nobody names.
 
 
 class ZoneLayoutStore:

@@ -22,15 +22,10 @@ import pyarrow as pa
 from triplewire.model import ENTRIES, Event
 from triplewire.storage.log.ports import AppendResult, Publication
 
-NAMES_RUN: Final = 2**20
+DEDUPLICATION_RUN: Final = 2**20
 """Ids given by publishers that are sorted in memory together, to find those that come again: at worst some 200 ms for
 which publishers wait. All of the log are in memory, 16 bytes each: some 200 MB for 8 GiB of small events."""
 
-
-# Names: whether an event of an id is in a stream already, for a few microseconds.
-#
-# A name is 64 bits of stream and id. In the log's file they lie in the order of positions, so that a commit appends
-# some bytes and no tree is torn open. To be found they are sorted in memory, in runs that grow by being merged.
 
 EventKey: TypeAlias = tuple[str, str]
 """A stream, and the id of an event in it."""
@@ -81,8 +76,8 @@ class DeduplicationIndex:
         places = [np.arange(first, first + len(each)) for (first, _), each in zip(blobs, found, strict=True)]
         hashes, positions = np.concatenate(found), np.concatenate(places)
         there = np.flatnonzero(hashes != NO_HASH)
-        for start in range(0, len(there), NAMES_RUN):
-            rows = there[start : start + NAMES_RUN]
+        for start in range(0, len(there), DEDUPLICATION_RUN):
+            rows = there[start : start + DEDUPLICATION_RUN]
             self._runs.append(_sort_run(hashes[rows], positions[rows]))
             while len(self._runs) > 1 and self._may_merge(*self._runs[-2:]):
                 self._runs[-2:] = [_merge_runs(*self._runs[-2:])]
@@ -99,7 +94,7 @@ class DeduplicationIndex:
     @staticmethod
     def _may_merge(older: HashRun, newer: HashRun) -> bool:
         sizes = len(older.hashes), len(newer.hashes)
-        return sizes[0] < 2 * sizes[1] and sum(sizes) <= NAMES_RUN
+        return sizes[0] < 2 * sizes[1] and sum(sizes) <= DEDUPLICATION_RUN
 
 
 def _sort_run(hashes: Hashes, positions: npt.NDArray[np.int64]) -> HashRun:
@@ -231,8 +226,6 @@ def _shift_positions(answer: Sequence[int], start: int) -> Sequence[int]:
     assert isinstance(answer, AppendResult)
     return answer.moved(start)
 
-
-# Entries: events as rows of the log, the same in every twin.
 
 EntryRow: TypeAlias = tuple[int, str, str, str, str | None, str | None, int, int, str, str | None]
 """The values of one entry in the order of `ENTRIES`."""

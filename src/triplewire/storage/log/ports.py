@@ -4,8 +4,10 @@
 position   1 · · 4 5 · · · · · · · · · · 16 17 18 · 20 ──▶      of one stream among others
 segment    └─── 0 ───┘ └────────── 1 ─────────┘ └─ 2 ─▶         0 and 1 are full, 2 is open
 ```
-A segment is full with its last event and never changes from then on: events that are erased or trimmed are missing in
-it, and no other event ever takes their position. Where the events of a segment lie far apart it has several ranges of
+A segment is full with its last event and never changes from then on: events that are erased or trimmed are missing
+in
+it, and no other event ever takes their position. Where the events of a segment lie far apart it has several ranges
+of
 positions, so that a stream of few events is read without those of all others in between.
 """
 
@@ -20,14 +22,14 @@ import pyarrow as pa
 
 from triplewire.model import Erasure, Event
 
-LEAF_EVENTS: Final = 500
+SEGMENT_EVENTS: Final = 500
 """Events in one segment, a page of a stream's history: read and written in 20 ms, 300 kB of text. Clients that follow a
 stream by pages read the newest page again and again, half full on average."""
 
-LEAF_BYTES: Final = 1024 * 1024
+SEGMENT_BYTES: Final = 1024 * 1024
 """Bytes of text from which on a segment is full; its last event may exceed them."""
 
-LEAF_GAP: Final = 64
+SEGMENT_GAP: Final = 64
 """Positions of other streams between two events of a segment from which on they are in separate ranges: at worst a
 segment spans 32,000 positions, 50 ms. A gap costs 16 bytes, for at least as many events."""
 
@@ -62,7 +64,7 @@ class Segment:
 
     @property
     def full(self) -> bool:
-        return self.events >= LEAF_EVENTS or self.size >= LEAF_BYTES
+        return self.events >= SEGMENT_EVENTS or self.size >= SEGMENT_BYTES
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ def extend_volume(
 def _fill_segment(leaf: Segment, arrival: AppendedEvent, rest: Iterable[AppendedEvent], received: int) -> Segment:
     """Fill a segment with an event and as many others as fit."""
     stretches, events, size = [*leaf.stretches], leaf.events, leaf.size
-    most, heaviest, gap = LEAF_EVENTS, LEAF_BYTES, LEAF_GAP
+    most, heaviest, gap = SEGMENT_EVENTS, SEGMENT_BYTES, SEGMENT_GAP
     position, weight = arrival
     first, last = stretches.pop() if stretches else (position, position)
     while True:

@@ -43,11 +43,9 @@ ERASE_EVENTS: Final = 10_000
 """Positions of the log that are looked through at once for what is to be erased: under 100 ms with events of 1 kB, and
 what of them goes is one transaction, for which appends wait."""
 
-RETROSPECT_POSITIONS: Final = 100_000
+LOOKUP_POSITIONS: Final = 100_000
 """Positions of the log, the newest, that are looked through for a dry run, or for an event by its id: some seconds."""
 
-
-# Bindings: leaves and volumes of streams in a SQLite file, written with the events that they hold.
 
 SEGMENT_SCHEMA = {
     # The leaf of a stream that is not full yet stands in its row: each publication changes one row of one table.
@@ -240,7 +238,7 @@ class SqliteLog:
     def find(self, event: str, stream: str | None = None) -> int | None:
         """The newest position of the event with this id, in a stream or in any, if it is among the newest positions."""
         with self._database.reading() as connection:
-            oldest = sqlite.newest_position(connection) - RETROSPECT_POSITIONS
+            oldest = sqlite.newest_position(connection) - LOOKUP_POSITIONS
             found = connection.execute(_FIND, {"oldest": oldest, "event": event, "stream": stream}).fetchone()
         return None if found is None else int(found[0])
 

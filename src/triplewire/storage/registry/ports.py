@@ -14,7 +14,7 @@ PAGE_ENTRIES: Final = 1_000
 
 @dataclass(frozen=True)
 class RegistryChange:
-    """One thing was set (`value`) or removed (`value` is None) at a position."""
+    """An entry was set (`value`), or removed (`value` is None), at a position."""
 
     position: int
     kind: str
@@ -23,7 +23,7 @@ class RegistryChange:
 
 
 class Registry(Protocol):
-    """Streams, subscriptions, shapes and whatever else has a name.
+    """Named entries of several kinds: streams, subscriptions, shapes and others.
 
     Called from any thread. Every twin passes the same contract suite (`tests/storage/registry/test_contract.py`).
     """
@@ -36,22 +36,22 @@ class Registry(Protocol):
         """
 
     def get(self, kind: str, key: str) -> RegistryChange | None:
-        """The thing as it is now; None if it is not there or was removed."""
+        """The newest value of an entry; None if it does not exist or was removed."""
 
     def list(
         self, kind: str, *, after: int = START, below: str | None = None, limit: int | None = None
     ) -> Sequence[RegistryChange]:
-        """The things of that kind that are there now, in the order of their positions: those set after a position,
-        those whose keys come before a text in the order of code points, so many at most. It costs what it gives."""
+        """The entries of a kind that exist now, by position: those set after a position, those whose keys sort before a
+        text by code points, at most `limit`. The cost depends on the result alone."""
 
     def changes(self, after: int, upto: int, most: int | None = None) -> Sequence[RegistryChange]:
-        """Every change at positions p with `after < p <= upto`, in order, removals included; or the first of them."""
+        """All changes at positions p with `after < p <= upto`, in order, removals included; at most `most`."""
 
 
 class RedactableRegistry(Registry, Protocol):
-    """A registry in which what a change said can be made illegible."""
+    """A registry whose past values can be erased."""
 
-    def blot(self, position: int, value: Mapping[str, Any]) -> None:
-        """Put another value into the place of what was set at a position, so that no byte of that is left. The only
-        change to the past that there is: for what nobody may know any more. Raises what `put` raises, and Unavailable
-        where somebody is in the way; then it is to be done again."""
+    def redact(self, position: int, value: Mapping[str, Any]) -> None:
+        """Replace the value that was set at a position, so that no byte of it is left. This is the only change to the
+        past, for erasure. Raises the errors of `put`, and Unavailable if a reader is in the way; then it is to be done
+        again."""

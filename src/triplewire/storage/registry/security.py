@@ -1,6 +1,7 @@
 """Policies, tokens and visibilities as registry entries.
 
-One policy document is in force, and every version is kept: each is put at a position, holds for events from there on,
+One policy document is in force, and every version is kept: each is put at a position, holds for events from there
+on,
 and names the position of the version before. Of tokens only a digest is stored. A visibility is stored once, under a
 name that is derived from its content.
 """
@@ -24,12 +25,9 @@ from triplewire.security.visibility import Visibility
 from triplewire.storage.registry.codec import EntryCodec
 from triplewire.storage.registry.ports import Registry, RegistryChange
 
-REMEMBERED_SIGHTS: Final = 4_096
+CACHED_VISIBILITIES: Final = 4_096
 """Visibilities of owners of subscriptions in the cache: a policy has some dozens of roles; at worst 100 MB."""
 
-
-# Each version is put at a position, and holds for events from there on until the next. It names the position of the
-# one before, so that the way back does not lead through all other changes.
 
 RegistryEntry = tuple[str, str, Mapping[str, Any] | None]
 
@@ -144,8 +142,6 @@ def _parse_policy(text: str | None) -> Policy | None:
     return None if text is None else parse_policy(text)
 
 
-# Tokens as registry entries, and the ring of them that a process looks into at every request.
-
 TOKEN = "token"
 
 
@@ -190,12 +186,10 @@ class TokenCache:
         return self._tokens.get(id)
 
 
-# Sights as registry entries: what owners of subscriptions see, each kept once, under a name that follows from it.
-
 VISIBILITY = "sight"
 
 
-@lru_cache(maxsize=REMEMBERED_SIGHTS)
+@lru_cache(maxsize=CACHED_VISIBILITIES)
 def visibility_name(sight: Visibility) -> str:
     """A name that equal visibilities share, in every process and at all times."""
     return hashlib.sha256(orjson.dumps(sight.to_json(), option=orjson.OPT_SORT_KEYS)).hexdigest()[:24]
@@ -206,7 +200,7 @@ class VisibilityStore:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._known: BoundedCache[str, Visibility] = BoundedCache(REMEMBERED_SIGHTS)
+        self._known: BoundedCache[str, Visibility] = BoundedCache(CACHED_VISIBILITIES)
 
     def find(self, name: str | None) -> Visibility | None:
         """The visibility of a name; None, which shows everything, for None. Raises NotFound."""

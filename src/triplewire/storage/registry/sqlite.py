@@ -43,7 +43,7 @@ _BLOT = "UPDATE changes SET value = ? WHERE position = ?"
 
 
 class SqliteRegistry:
-    """Named things in a file that any number of processes change and read at once."""
+    """The registry in a file that any number of processes change and read at once."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._clock = clock
@@ -77,7 +77,7 @@ class SqliteRegistry:
     def changes(self, after: int, upto: int, most: int | None = None) -> Sequence[RegistryChange]:
         return self._select(_CHANGES, after, upto, -1 if most is None else most)
 
-    def blot(self, position: int, value: Mapping[str, Any]) -> None:
+    def redact(self, position: int, value: Mapping[str, Any]) -> None:
         with self._database.writing() as connection:
             connection.execute(_BLOT, (_format_value(value), position))
         self._database.scrub()

@@ -98,8 +98,6 @@ class ShapesCache:
         self.refresh()
 
 
-# What people say about streams, as registry entries.
-
 ABOUT = "about"
 
 

@@ -79,8 +79,6 @@ def end_subscription(subscription: Subscription, position: int) -> Subscription:
     return replace(subscription, until=position)
 
 
-# Leases as registry entries: until when a subscription stays that nobody listens to.
-
 LEASE = "lease"
 EXPIRY = "expiry"
 """The kind of an entry per lease whose key sorts by time, so that only leases that may have expired are read. An entry
@@ -115,8 +113,6 @@ def parse_expiry_key(change: RegistryChange) -> str:
     return change.key.partition(".")[2]
 
 
-# Lanes as registry entries: which shapes are matched apart from the others, because they take long.
-
 LANE = "lane"
 
 
@@ -134,8 +130,6 @@ _LANES = EntryCodec(Lane, key="shape", position="since")
 lane_to_value = _LANES.to_value
 lane_from_change = _LANES.from_change
 
-
-# Templates as registry entries: query texts with parameters.
 
 TEMPLATE = "template"
 
@@ -155,8 +149,6 @@ _TEMPLATES = EntryCodec(QueryTemplate, key="name", position="version")
 template_to_value = _TEMPLATES.to_value
 template_from_change = _TEMPLATES.from_change
 
-
-# Continuous queries as registry entries.
 
 QUERY = "query"
 
@@ -185,8 +177,6 @@ def query_from_change(change: RegistryChange) -> ContinuousQuery:
     first = value.pop("first", change.position)
     return replace(_QUERIES.from_change(replace(change, value=change.value and value)), since=first)
 
-
-# Renewals: that continuous queries are to make what they keep anew, from log and lake as they are then.
 
 RENEWAL = "renewal"
 """The kind of the entry. From its position on they go by what was made anew."""
