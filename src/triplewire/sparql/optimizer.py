@@ -148,7 +148,8 @@ def put_constants(operator: Operator, _: OptimizerContext) -> Operator:
 
 
 def _accepts_constant(basic: Basic, name: str, constant: Const) -> bool:
-    """Has it the variable? A predicate that is made of headers is found by its name and by no variable."""
+    """Tell whether the pattern has the variable, and allows the constant: a header predicate never matches a
+    variable."""
     named = Var(name)
     made = constant.term in HEADER_PREDICATES and any(each.predicate == named for each in basic.patterns)
     return name in bound_variables(basic) and not made

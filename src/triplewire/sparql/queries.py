@@ -1,8 +1,8 @@
 """Query compilation: a whole query as SQL for one engine, through a cache of SQL templates.
 
-Constants that do not shape the plan are lifted out. Queries that differ only in them share one template: it is
-compiled once with stand-ins that are like the constants in all that the compiler looks at and that nobody else would
-write; each place in the SQL where a stand-in is found is a slot to be filled.
+Constants that do not shape the plan are lifted out. Queries that differ only in them share one template: it is compiled
+once, with stand-ins that resemble the constants in all that the compiler looks at and that no query contains; each
+occurrence of a stand-in in the SQL is a slot to be filled.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class QueryBuild:
     shared: dict[str, RelationDefinition | PathClosure] = field(default_factory=dict)
     """Named relations, in an order in which each reads only earlier ones."""
     steady: bool = False
-    """Is every order that is left open to be that of texts?"""
+    """Whether results must be deterministic: wherever SPARQL leaves an order open, texts are ordered."""
     windows: tuple[str, ...] = ()
     """The names of the windows, each at the number of its relation."""
     _count: int = 0
@@ -88,7 +88,7 @@ class QueryBuild:
         return f"{prefix}{self._count}"
 
     def close(self, relation: Relation, rendering: Rendering = render_select, *, constants: bool = True) -> Relation:
-        """The relation as a sub-query, with its constants as they are or as columns of it."""
+        """Close a relation: make it a sub-query, with its constants as they are or as columns."""
         exports = Exports(relation, self.names, rendering)
         alias = self.alias("s")
         return Relation(
@@ -99,20 +99,20 @@ class QueryBuild:
         )
 
     def settle(self, relation: Relation) -> Relation:
-        """The relation with every solution as often as it counts."""
+        """Return the relation with every solution as often as it counts."""
         return self.close(relation, render_distinct) if relation.rows == "repeats" else relation
 
     def without_lets(self, relation: Relation) -> Relation:
-        """The relation without values that are computed under names of their own."""
+        """Return the relation without computed columns; they become columns of a sub-query."""
         return self.close(relation) if relation.lets.values else relation
 
     def share(self, relation: Relation, rendering: Rendering = render_select) -> EvaluationFrame:
-        """The relation under a name, to be read by many."""
+        """Name a relation, to be read several times."""
         exports = Exports(relation, self.names, rendering)
         return EvaluationFrame(self.define(exports), exports)
 
     def define(self, definition: RelationDefinition | PathClosure) -> str:
-        """The name of a relation that is to be read by many."""
+        """Define a named relation and return its name."""
         name = self.alias("r")
         self.shared[name] = definition
         return name
@@ -138,8 +138,9 @@ class EvaluationFrame:
 
 @dataclass(frozen=True)
 class Context:
-    """`counted` says whether it matters how often a solution comes. `graph` is set inside of GRAPH. In a `frame`,
-    `substituted` are the variables that it gives values to: they are constants to all that is evaluated in it."""
+    """The place in a query at which an operator is evaluated. `counted` says whether it matters how often a solution
+    comes. `graph` is set inside of GRAPH. In a `frame`, `substituted` are the variables that it binds: they are
+    constants to everything that is evaluated in it."""
 
     build: QueryBuild
     dataset: Dataset = field(default_factory=Dataset)
@@ -147,7 +148,7 @@ class Context:
     graph: Node | None = None
     frame: EvaluationFrame | None = None
     events: bool = False
-    """Is each row of the frame one event, whose quads are all there is?"""
+    """Whether each row of the frame is one event, whose quads are all the data."""
     window: int | None = None
     """The number of the window that is asked; None for everything that was published."""
 
@@ -164,7 +165,7 @@ class Context:
         return replace(self, frame=frame)
 
     def in_window(self, window: str) -> Context:
-        """All of a window, whatever graphs the query is asked of."""
+        """Return the context of a whole window, whatever the dataset of the query."""
         return replace(self, dataset=Dataset(), graph=None, window=self.build.windows.index(window))
 
     def quads(self, alias: str) -> RelationSource:
@@ -184,20 +185,20 @@ class Context:
 
     @property
     def keyed(self) -> bool:
-        """Is what is computed told apart by event?"""
+        """Whether relations are keyed by event."""
         return self.events or self.graph is not None
 
     @property
     def fixed(self) -> frozenset[str]:
-        """The variables to which every row of the frame gives a value; others may yet be bound inside of it."""
+        """The variables that every row of the frame binds; others may yet be bound inside of it."""
         if self.frame is None:
             return frozenset()
         values = self.frame.exports.relation.values
         return frozenset(name for name, value in values.items() if is_true(value.bound()))
 
     def repeats(self, relation: Relation) -> bool:
-        """Was it computed for each row of the frame, and can these be told apart in it? What has other keys alone, as
-        those of its graph, was not."""
+        """Tell whether a relation was computed for each row of the frame, and has its keys. One with other keys alone,
+        as those of its graph, was not."""
         keys = {} if self.frame is None else self.frame.exports.relation.keys
         return bool(keys) and keys.keys() <= relation.keys.keys()
 
@@ -210,7 +211,7 @@ class Context:
 
 
 def same_keys(left: Mapping[str, Sql], right: Mapping[str, Sql]) -> list[Sql]:
-    """Two relations meet only where their keys agree. A variable without a value agrees with itself."""
+    """Return the conditions that keys agree. A variable without a value agrees with itself."""
     return [_agree(name, left[name], right[name]) for name in left if name in right]
 
 
@@ -249,16 +250,16 @@ class PathClosure:
     keyed: bool
 
     def recursive(self, name: str) -> exp.Query:
-        """The definition that refers to itself by this name."""
+        """Return the recursive definition, which refers to itself by this name."""
         return exp.union(self.first(), self.next(name), distinct=True, copy=False)
 
     def first(self) -> exp.Select:
-        """The pairs of one step."""
+        """Return the pairs of one step."""
         select = exp.select(*self._columns("d", "d")).from_(exp.to_table(self.steps, alias="d"))
         return select if self.start is None else select.where(equal(column("d", "s"), text(self.start)))
 
     def next(self, known: str) -> exp.Select:
-        """The pairs that one step more connects, of a relation of known pairs."""
+        """Extend the pairs of a relation by one step."""
         same = [equal(column("c", "graph"), column("d", "graph"))] if self.keyed else []
         on: Sql = every(equal(column("c", "o"), column("d", "s")), *same)
         select = exp.select(*self._columns("c", "d")).from_(exp.to_table(known, alias="c"))
@@ -283,12 +284,12 @@ class PathPairs:
 
 
 def with_shared_relations(build: QueryBuild, query: exp.Query) -> exp.Query:
-    """The query with the named relations that it reads, for an engine that has recursion over sets."""
+    """Add the named relations that a query reads, for an engine with recursion over sets."""
     return with_definitions(query, render_definitions(build))
 
 
 def render_definitions(build: QueryBuild) -> dict[str, exp.Query]:
-    """Made from the last to the first, because each asks those before it for columns."""
+    """Render named relations from the last to the first, because each asks earlier ones for columns."""
     made = {name: _render_definition(name, each) for name, each in reversed([*build.shared.items()])}
     return dict(reversed([*made.items()]))
 

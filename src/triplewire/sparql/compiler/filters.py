@@ -41,7 +41,7 @@ FOUND_COLUMN = "found"
 
 
 def filter_exists(context: Context, relation: Relation, exists: Exists, *, wanted: bool) -> Relation:
-    """The solutions for which the pattern has (or has not) a solution."""
+    """Keep the solutions for which the pattern has (or has not) a solution."""
     relation = context.build.without_lets(relation)
     inner, conditions = _split(exists.inner)
     if not _separable(inner) or any(find_exists(each) for each in conditions):
@@ -56,8 +56,8 @@ def filter_exists(context: Context, relation: Relation, exists: Exists, *, wante
 
 
 def flag_exists(context: Context, relation: Relation, exists: Exists) -> tuple[Relation, str]:
-    """The same solutions, and the name of a value of theirs: the condition that the pattern has a solution. It is a
-    value, because the relation may be read again under another name before the condition is."""
+    """Return the same solutions with a further value, and its name: the condition that the pattern has a solution. It
+    is a value, because the relation may be read again under another name before the condition is."""
     relation, keys, right = _evaluate_in_frame(context, context.build.without_lets(relation), exists)
     (source,) = right.sources
     joined = JoinedSource(source.source, "left", every(*same_keys(keys, right.keys)))
@@ -134,7 +134,7 @@ SOLUTION_VARIABLE = ".solution"
 
 
 def filter_relation(context: Context, relation: Relation, conditions: tuple[Expression, ...]) -> Relation:
-    """The solutions for which all conditions are true."""
+    """Keep the solutions for which all conditions are true."""
     for condition in conditions:
         match condition:
             case Exists():
@@ -150,7 +150,7 @@ def filter_relation(context: Context, relation: Relation, conditions: tuple[Expr
 
 
 def extend_relation(context: Context, relation: Relation, name: str, expression: Expression) -> Relation:
-    """The solutions with a value for one variable more, or none where the expression is an error."""
+    """Bind a further variable; it stays unbound where the expression is an error."""
     if expression == Var(name):
         return relation
     relation, scope = make_scope(context, relation, expression)
@@ -174,7 +174,7 @@ def _extend_volatile(context: Context, relation: Relation, name: str, expression
 
 
 def make_scope(context: Context, relation: Relation, expression: Expression) -> tuple[Relation, ExpressionScope]:
-    """The scope of an expression, with what EXISTS in it needs joined to the relation."""
+    """Return the scope of an expression, after joining what EXISTS in it needs to the relation."""
     names = dict[Exists, str]()
     for each in find_exists(expression):
         relation, names[each] = flag_exists(context, relation, each)

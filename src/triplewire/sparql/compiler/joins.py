@@ -33,7 +33,7 @@ from triplewire.sparql.sql import Sql, coalesce, column, equal, every, is_null, 
 
 
 def join_relations(context: Context, left: Relation, right: Relation) -> Relation:
-    """All pairs of compatible solutions. The sources of both stand side by side in one SELECT."""
+    """Join compatible solutions. The sources of both sides are in one SELECT."""
     left, right = align_rows(context, context.build.without_lets(left), context.build.without_lets(right))
     values, conditions = unify_relations(context, left, right)
     return Relation(
@@ -121,7 +121,8 @@ class CoalescedTerm(StoredTerm):
 
 
 def left_join(context: Context, left: Relation, right: Relation, conditions: Sequence[Expression]) -> Relation:
-    """Every solution of the left, with each compatible one of the right for which the conditions hold, or alone."""
+    """Compile OPTIONAL: every solution of the left, with each compatible one of the right for which the conditions
+    hold, or alone."""
     left, right = align_rows(context, _rooted(context, context.build.without_lets(left)), right)
     right = _single(right) or context.build.close(right, constants=False)
     values, compatible = unify_relations(context, left, right)
@@ -149,7 +150,7 @@ def align_rows(context: Context, left: Relation, right: Relation) -> tuple[Relat
 
 
 def join_multiplicity(context: Context, left: Relation, right: Relation) -> Multiplicity:
-    """How often the solutions of a join come."""
+    """Return the multiplicity of a join."""
     kinds = (left.rows, right.rows)
     if "bag" in kinds or (context.counted and not _natural(left, right)):
         return "bag"
@@ -192,7 +193,7 @@ def _maybe(value: Value) -> Value:
 
 
 def semi_join(context: Context, left: Relation, right: Relation, on: Iterable[Sql], *, wanted: bool) -> Relation:
-    """The solutions of the left for which there is (or is not) a row on the right such that all conditions hold."""
+    """Keep the solutions of the left for which there is (or is not) a row on the right that meets all conditions."""
     left = _rooted(context, left)
     (source,) = right.sources
     condition = every(*right.conditions, *on)
@@ -200,7 +201,8 @@ def semi_join(context: Context, left: Relation, right: Relation, on: Iterable[Sq
 
 
 def subtract_relation(context: Context, left: Relation, right: Relation) -> Relation:
-    """The solutions of the left with which no solution of the right is compatible and has a variable in common."""
+    """Compile MINUS: keep the solutions of the left with which no solution of the right is compatible and shares a
+    variable."""
     shared = [name for name in left.values if name in right.values and name not in context.fixed]
     if not shared:
         return left
@@ -243,7 +245,7 @@ class UnionExports(Exports):
 
 
 def union_relations(context: Context, union: Union) -> Relation:
-    """The solutions of both sides; of many, where a side is a union again."""
+    """Compile UNION: the solutions of both sides; of many, if a side is a union again."""
     branches = [context.build.settle(context.compile(each)) for each in _flat(union)]
     exports = UnionExports(branches, context.build.names)
     alias = context.build.alias("s")

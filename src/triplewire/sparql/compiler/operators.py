@@ -37,7 +37,7 @@ from triplewire.sparql.sql import column
 
 
 def compile_operator(operator: Operator, context: Context) -> Relation:
-    """The relation of an operator's solutions."""
+    """Compile an operator to the relation of its solutions."""
     match operator:
         case algebra.Basic(patterns):
             return match_patterns(context, patterns)
@@ -87,7 +87,7 @@ def _optional(context: Context, operator: algebra.LeftJoin) -> Relation:
 
 
 def _in_graph(context: Context, operator: algebra.Graph) -> Relation:
-    """The inner operator on each graph, told apart by key; then the name of the graph is a value like others."""
+    """Compile the inner operator on each graph, separated by key; then the graph's name is a value like others."""
     outer = replace(context, graph=None)
     relation = outer.in_graph(operator.name).compile(operator.inner)
     name = relation.keys["name"]
@@ -102,7 +102,7 @@ def _in_graph(context: Context, operator: algebra.Graph) -> Relation:
 
 
 def _in_window(context: Context, operator: algebra.Window) -> Relation:
-    """The inner operator on the window as a whole, also where that stands inside of GRAPH."""
+    """Compile the inner operator on the whole window, also inside of GRAPH."""
     relation = replace(context.in_window(operator.name).compile(operator.inner), headers={})
     return relation if context.graph is None else join_relations(context, match_patterns(context, ()), relation)
 
@@ -118,11 +118,11 @@ def compile_rows(
     dialect: Dialect = "duckdb",
     families: Mapping[str, Family] = _NO_FAMILIES,
 ) -> str:
-    """The steps, in order, over the relation `rows`: `row`, a number, and `v0`, `v1`, …, the terms of the variables
+    """Compile steps, in order, over the relation `rows`: `row`, a number, and `v0`, `v1`, …, the terms of the variables
     `names` as canonical N-Triples, none of them NULL.
 
-    Gives `row` and `v0`, `v1`, …, the terms of `projection`, of those rows that pass all checks; NULL is a variable
-    without a value. `families` may say what all terms of a variable are, which makes the plan simpler.
+    It returns `row` and `v0`, `v1`, …, the terms of `projection`, for the rows that pass all checks; NULL is an unbound
+    variable. `families` may state the family of all terms of a variable, which makes the plan simpler.
     """
     build = QueryBuild(compile_operator)
     relation = build.close(_rows_relation(names, families))
