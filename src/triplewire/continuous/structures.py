@@ -27,15 +27,14 @@ STRUCTURE = "structure"
 
 @dataclass(frozen=True)
 class QueryStructure:
-    """Patterns with parameters in the place of constants, what is computed and checked of their variables, and what is
-    told."""
+    """Patterns with parameters instead of constants, the steps that compute and filter, and the projection."""
 
     patterns: tuple[Pattern, ...]
     steps: tuple[RowStep, ...] = ()
     projection: tuple[str, ...] = ()
     distinct: bool = False
     template: tuple[Pattern, ...] = ()
-    """What is made of each answer, where it is CONSTRUCT that asks."""
+    """The template of a CONSTRUCT."""
 
     @cached_property
     def key(self) -> str:
@@ -79,7 +78,7 @@ def lift_constants(asked: QueryStructure) -> LiftedStructure:
 
 @dataclass(frozen=True)
 class GroupedQuery:
-    """What an unbounded query comes to: its group, and what is told."""
+    """An unbounded query as it is registered: its group, and the variables that it reports."""
 
     group: int
     variables: tuple[str, ...]
@@ -96,10 +95,9 @@ def group_registration(
     span: int | None = None,
     begins: int | None = None,
 ) -> GroupedQuery:
-    """What is to be registered. Raises Unsupported for what can only be asked of a window.
+    """Return a query as it is to be registered. Raises Unsupported for one that needs windows.
 
-    A query whose answers are a set or are published, or that looks back, has a group of its own: what was told to it
-    before, and what it is still to be told, is nobody else's.
+    A query with set semantics, with published answers or with a backfill has a group of its own, because its state is.
     """
     lifted = lift_constants(query_structure(registration, distinct=distinct))
     return group_query(lifted, streams=streams, within=within, span=span, begins=begins)
@@ -113,7 +111,7 @@ def group_query(
     span: int | None = None,
     begins: int | None = None,
 ) -> GroupedQuery:
-    """The same of a query that is taken apart already."""
+    """Do the same for a query whose constants are lifted already."""
     private = lifted.structure.distinct or lifted.structure.template or begins is not None
     own = uuid.uuid4().hex if private else None
     group = group_number(lifted, streams, within, span, own)
@@ -121,13 +119,13 @@ def group_query(
 
 
 def query_structure(registration: Registration, *, distinct: bool) -> QueryStructure:
-    """What is asked, with all constants where they are."""
+    """Return the structure of a registration, with its constants."""
     found = split_unbounded(registration)
     return QueryStructure(found.patterns, found.steps, found.projection, distinct or found.distinct, found.template)
 
 
 def group_number(lifted: LiftedStructure, *others: object) -> int:
-    """The number of what is asked: the same for queries that differ in nothing but where they were registered. `others`
-    is what else tells them apart."""
+    """Return the number of a group: the same for queries that differ only in the position of their registration.
+    `others` are further values that tell groups apart."""
     text = json.dumps([lifted.structure.key, lifted.constants, *others], separators=(",", ":"), default=str)
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1

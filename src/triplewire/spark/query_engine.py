@@ -26,8 +26,6 @@ from triplewire.storage.lake.data_files import QUADS
 from triplewire.storage.lake.ports import Snapshot
 from triplewire.storage.lake.read_counts import ReadCounter
 
-# Spark SQL has no recursion over sets, so closures are made before the query, a round for each step more.
-
 _WHOLE, _HIDDEN = "stored_whole", "hidden_instances"
 _CONSTRAINTS = "spark.sql.constraintPropagation.enabled"
 
@@ -164,8 +162,6 @@ def _without_constraints(session: SparkSession) -> Iterator[None]:
     finally:
         session.conf.unset(_CONSTRAINTS)
 
-
-# Spark as the engine of a process of queries: one session, kept.
 
 logger = logging.getLogger(__name__)
 

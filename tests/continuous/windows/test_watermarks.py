@@ -25,7 +25,7 @@ def times(*seconds: float) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 
 
 def sighting(time: float, received: float) -> StreamProgress:
-    return StreamProgress.of(times(time), times(received))
+    return StreamProgress.from_times(times(time), times(received))
 
 
 @given(st.lists(st.tuples(st.lists(st.integers(0, 50), max_size=4), st.integers(0, 50)), max_size=8))
@@ -50,7 +50,7 @@ def test_a_busy_stream_needs_no_grace() -> None:
 
 def test_a_watermark_follows_the_greatest_time_at_a_distance() -> None:
     mark = Watermark(("a",), 2 * SECOND, begun=0)
-    mark.see({"a": StreamProgress.of(times(10, 7), times(11, 12))})
+    mark.see({"a": StreamProgress.from_times(times(10, 7), times(11, 12))})
     mark.advance(12 * SECOND)
     assert mark.reached == 8 * SECOND
     mark.see({"a": sighting(9, 13)})

@@ -32,19 +32,16 @@ from triplewire.kernels.words import hash_bytes, hash_pair, hash_text
 from triplewire.model.events import drop_opaque_payloads
 from triplewire.model.subscriptions import ANSWER
 
-# Nodes and ports are named by hashes of what they are, so that rows that were kept mean the same in another process,
-# and under another plan.
-
 UNBOUNDED = 2**62
-"""Of positions and of microseconds: no limit."""
+"""The bound of positions or microseconds that is none."""
 
 _TAB = np.uint8(9)
 
 
 @dataclass(frozen=True)
 class StreamScope:
-    """Of which events triples count: of these streams, or of all. Scopes of an origin other than 0, which is a
-    position, are given some of the past when they begin."""
+    """The events whose triples count: those of some streams, or of all. A scope whose origin is a position, not 0,
+    gets a backfill when it begins."""
 
     streams: tuple[str, ...] | None = None
     origin: int = 0
@@ -52,7 +49,7 @@ class StreamScope:
 
 @dataclass(frozen=True)
 class InputPort:
-    """Where triples come in."""
+    """An input of the network: triples with one predicate, or any, of one scope."""
 
     predicate: str | None
     scope: StreamScope
@@ -67,7 +64,7 @@ class InputPort:
 
 @dataclass
 class JoinNode:
-    """A step of chains that begin alike."""
+    """A step that chains share which begin alike."""
 
     id: int
     step: ChainStep
@@ -82,7 +79,7 @@ class JoinNode:
 
 @dataclass(frozen=True)
 class JoinBounds:
-    """How far apart the pieces of an answer may be: in positions, and in microseconds."""
+    """How far apart the triples of an answer may be: in positions, and in microseconds."""
 
     span: int = UNBOUNDED
     within: int = UNBOUNDED
@@ -90,15 +87,15 @@ class JoinBounds:
 
 @dataclass(frozen=True)
 class ChainLeaf:
-    """The end of a chain, with the nodes that lead to it; and of ports that ask for constants the id, and for each
-    place which constant it is."""
+    """The end of a chain, with the nodes that lead to it. `sought` has the ids of ports that ask for constants, each
+    with pairs of a term's index in the triple and the number of its constant."""
 
     path: tuple[JoinNode, ...]
     sought: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
 
 
 class JoinNetwork:
-    """All groups of queries. Groups are known by numbers that they are given here, from 0 on."""
+    """The network of all groups of queries. Groups are numbered from 0 on."""
 
     def __init__(self, version: int = 0) -> None:
         self.nodes: list[JoinNode] = []
@@ -110,7 +107,7 @@ class JoinNetwork:
         self.version = version
 
     def leaf(self, chain: JoinChain, scope: StreamScope) -> ChainLeaf:
-        """Where queries with this chain end. Made once for many of them."""
+        """Return the leaf at which queries with this chain end; many of them share it."""
         path = self._path(chain, scope)
         path[-1].lifts = chain.lifts
         constants = {slot: number for number, slot in enumerate(chain.lifts)}
@@ -118,7 +115,7 @@ class JoinNetwork:
         return ChainLeaf(tuple(path), tuple(sought))
 
     def add(self, leaf: ChainLeaf, constants: Sequence[str], terms: JoinBounds) -> int:
-        """The number of a new group, which asks for the chain of a leaf with these constants, in their order."""
+        """Add a group that asks for the chain of a leaf with these constants; return its number."""
         for node in leaf.path:
             node.span, node.within = max(node.span, terms.span), max(node.within, terms.within)
         hashes = [hash_text(each) for each in constants] if leaf.sought else []
@@ -131,7 +128,7 @@ class JoinNetwork:
         return self._groups.add(leaf.path[-1], constants, terms)
 
     def remove(self, group: int) -> None:
-        """Nothing is told to it any more."""
+        """Remove a group: it gets no more answers."""
         self._groups.alive[group] = 0
         self.version += 1
 
@@ -141,13 +138,13 @@ class JoinNetwork:
             id = _stable_id("node", before, astuple(step), astuple(scope))
             node = self._by_id.get(id)
             if node is None:
-                node = self._made(id, step, scope, width, found[-1] if depth else None)
+                node = self._add_node(id, step, scope, width, found[-1] if depth else None)
             found.append(node)
             before = id
             width += sum(role in (TermRole.NEW, TermRole.LIFT) for role in step.roles)
         return found
 
-    def _made(self, id: int, step: ChainStep, scope: StreamScope, width: int, parent: JoinNode | None) -> JoinNode:
+    def _add_node(self, id: int, step: ChainStep, scope: StreamScope, width: int, parent: JoinNode | None) -> JoinNode:
         port = InputPort(
             step.predicate, scope, _role_bits(step, TermRole.JOIN), _role_bits(step, TermRole.LIFT), parent is None
         )
@@ -162,11 +159,11 @@ class JoinNetwork:
         return node
 
     def scopes(self) -> list[StreamScope]:
-        """In the order of the numbers that ports have."""
+        """Return the scopes in the order of their numbers."""
         return list(dict.fromkeys(port.scope for port in self._ports))
 
     def plan(self, *, spread: bool = True, heavy: Collection[int] = ()) -> NetworkPlan:
-        """As it is now. `heavy` are the keys under which too much lies for one station."""
+        """Return the plan of the network as it is now. `heavy` are the join keys to spread over all partitions."""
         pool = _TextPool()
         ports = sorted(self._ports, key=lambda each: (each.predicate is None, each.predicate or ""))
         numbers = {scope: number for number, scope in enumerate(self.scopes())}
@@ -192,8 +189,8 @@ class JoinNetwork:
             heavy=_key_set(heavy),
         )
 
-    def _patience(self) -> dict[InputPort, tuple[int, int]]:
-        """How far apart the pieces may be of what any node behind a port waits for."""
+    def _port_bounds(self) -> dict[InputPort, tuple[int, int]]:
+        """Return the widest bounds of the nodes behind each port."""
         found = dict.fromkeys(self._ports, (0, 0))
         for node in self.nodes:
             span, within = found[node.port]
@@ -223,7 +220,7 @@ class JoinNetwork:
         roots = [self._roots.get(each, []) for each in ports]
         records["predicate_start"], records["predicate_length"] = _columns([pool.place(e.predicate) for e in ports])
         records["id"] = [each.id for each in ports]
-        behind = self._patience()
+        behind = self._port_bounds()
         records["span"], records["within"] = _columns([behind[each] for each in ports])
         records["scope"] = [scopes[each.scope] for each in ports]
         records["joins"] = [each.joins for each in ports]
@@ -250,12 +247,12 @@ def _columns(pairs: Sequence[tuple[int, int]]) -> Int64:
 
 
 def _firsts(counts: Iterable[int]) -> list[int]:
-    """Where each begins, of so many things after each other."""
+    """Return the index at which each of some runs of these lengths begins."""
     return list(accumulate(counts, initial=0))[:-1]
 
 
 class _TextPool:
-    """Texts one after the other, each of them once."""
+    """Distinct texts in one buffer."""
 
     def __init__(self) -> None:
         self._places: dict[str, tuple[int, int]] = {}
@@ -279,7 +276,7 @@ class _TextPool:
 
 
 class _GroupColumns:
-    """Columns of groups, which only grow."""
+    """The columns of all groups, append-only."""
 
     def __init__(self) -> None:
         self.nodes: list[int] = []
@@ -297,7 +294,7 @@ class _GroupColumns:
         return len(self.nodes) - 1
 
     def records(self, nodes: Sequence[JoinNode], offset: int) -> tuple[np.ndarray, np.ndarray, Bytes]:
-        """With an index of them by node and constants; their texts will lie at an offset."""
+        """Return the records of groups, their index by node and constants, and their texts, which begin at `offset`."""
         records = np.zeros(len(self.nodes), GROUP)
         ends, text = np.array(self._ends, np.int64), np.frombuffer(bytes(self._text), np.uint8)
         if len(records):
@@ -317,7 +314,7 @@ class _GroupColumns:
 
 @compiled
 def _group_keys(keys: UInt64, ids: UInt64, lifts: Int64, text: Bytes, ends: Int64) -> None:
-    """Of each group the hash of its node and its constants, which have tabs between them."""
+    """Hash the node and the tab-separated constants of each group."""
     for each in range(len(keys)):
         key, start, stop = ids[each], ends[each], ends[each + 1]
         for _ in range(lifts[each]):
@@ -330,7 +327,7 @@ def _group_keys(keys: UInt64, ids: UInt64, lifts: Int64, text: Bytes, ends: Int6
 
 
 def _predicate_index(ports: Sequence[InputPort]) -> np.ndarray:
-    """The first port of each predicate, by its hash. Ports are in order of predicates."""
+    """Index the first port of each predicate by its hash. Ports are in order of predicates."""
     counts: dict[str, list[int]] = {}
     for number, port in enumerate(ports):
         counts.setdefault(port.predicate or "", [number, 0])[1] += 1
@@ -367,11 +364,8 @@ def _stable_id(*parts: object) -> int:
     return int.from_bytes(hashlib.blake2b(json.dumps(parts).encode(), digest_size=8).digest(), "big") or 1
 
 
-# Events as the network takes them in: their texts, and which scopes they are in.
-
-
-def to_network_events(table: pa.Table, scopes: Sequence[StreamScope], past: int | None = None) -> NetworkEvents:
-    """The events of an `ENTRIES` table that are RDF: new ones, or `past` ones for scopes of one origin."""
+def to_network_events(table: pa.Table, scopes: Sequence[StreamScope], origin: int | None = None) -> NetworkEvents:
+    """Return the RDF events of an `ENTRIES` table: new ones, or those of a backfill for scopes of one `origin`."""
     table = drop_opaque_payloads(table)
     texts = table["text"].combine_chunks().cast(pa.large_string())
     texts = texts.chunk(0) if isinstance(texts, pa.ChunkedArray) else texts
@@ -382,13 +376,13 @@ def to_network_events(table: pa.Table, scopes: Sequence[StreamScope], past: int 
         start=start,
         position=table["position"].to_numpy(),
         time=table["received"].to_numpy(),
-        scopes=np.stack([_scope_mask(table, each, past) for each in scopes], axis=1),
+        scopes=np.stack([_scope_mask(table, each, origin) for each in scopes], axis=1),
     )
 
 
-def _scope_mask(table: pa.Table, scope: StreamScope, past: int | None) -> Flags:
-    """Which events a scope has. Whoever names no streams does not hear what queries have answered."""
-    if past is not None and scope.origin != past:
+def _scope_mask(table: pa.Table, scope: StreamScope, origin: int | None) -> Flags:
+    """Return the events of a scope. A scope of all streams leaves out the answers of queries."""
+    if origin is not None and scope.origin != origin:
         return np.zeros(table.num_rows, np.bool_)
     if scope.streams is None:
         found = pc.invert(pc.starts_with(table["event"], ANSWER))

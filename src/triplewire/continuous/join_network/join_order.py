@@ -14,29 +14,26 @@ from typing import Any
 
 from triplewire.sparql import Const, Param, Pattern, Var
 
-# Along a chain, whatever a pattern binds gets the next *slot*: a variable, or a constant that was lifted out of the
-# query. Names of variables are gone, so queries that begin alike have equal beginnings.
-
 
 class TermRole(IntEnum):
-    """What a place of a pattern, subject, predicate or object, asks of the term that a triple has there."""
+    """The condition that a subject, predicate or object of a pattern sets for the term of a triple."""
 
     FIXED = 0
-    """To be the predicate that the pattern names."""
+    """It is the predicate that the pattern names."""
     JOIN = 1
-    """To be what a slot holds that was bound before."""
+    """It equals a slot that was bound before."""
     SAME = 2
-    """To be what stands at an earlier place of the same triple."""
+    """It equals an earlier term of the same triple."""
     NEW = 3
-    """Nothing: it is bound to the next slot."""
+    """None: it is bound to the next slot."""
     LIFT = 4
-    """To be a constant of some query; it is bound to the next slot."""
+    """It is a constant of some query, and is bound to the next slot."""
 
 
 @dataclass(frozen=True)
 class ChainStep:
-    """One pattern: the predicate that it names, if it does, and role and reference of each place. The reference of JOIN
-    is a slot, that of SAME a place."""
+    """One pattern: its predicate, if it names one, and role and reference of each term. The reference of JOIN is a
+    slot, that of SAME the index of a term."""
 
     predicate: str | None
     roles: tuple[TermRole, TermRole, TermRole]
@@ -45,7 +42,7 @@ class ChainStep:
 
 @dataclass(frozen=True)
 class JoinChain:
-    """Steps in order; the slot of each variable, and for each constant of the query its slot."""
+    """The steps in order, the slot of each variable, and the slot of each constant of the query."""
 
     steps: tuple[ChainStep, ...]
     slots: Mapping[str, int]
@@ -53,11 +50,11 @@ class JoinChain:
 
 
 Rate = Callable[[Pattern], float]
-"""How often triples come that a pattern takes, in any unit."""
+"""The arrival rate of triples that a pattern matches, in any unit."""
 
 
 def order_patterns(patterns: Sequence[Pattern], rate: Rate) -> list[int]:
-    """The numbers of patterns, rare ones first, each but the first connected to those before it where that can be."""
+    """Return the indexes of patterns, rare ones first, each connected to those before it if possible."""
     left, order, known = list(range(len(patterns))), list[int](), set[object]()
     while left:
         best = min(
@@ -75,7 +72,7 @@ def _bound_nodes(pattern: Pattern) -> set[object]:
 
 
 def build_chain(patterns: Sequence[Pattern]) -> JoinChain:
-    """The chain of patterns in this order. Constants in them are `Param`s, but for predicates."""
+    """Return the chain of patterns in this order. Their constants are `Param`s, but for predicates."""
     slots: dict[Var | Param, int] = {}
     steps = [_build_step(each, slots) for each in patterns]
     lifted = sorted((node.index, slot) for node, slot in slots.items() if isinstance(node, Param))
@@ -103,27 +100,25 @@ def _build_step(pattern: Pattern, slots: dict[Var | Param, int]) -> ChainStep:
     return ChainStep(predicate, (roles[0], roles[1], roles[2]), (references[0], references[1], references[2]))
 
 
-# Rates: how often triples come, by predicate, and the order of patterns that follows from it: the rare first.
-
 COUNTED_TRIPLES = 1_000_000
-"""Triples that are counted before what was counted is halved: rates of the last million or two."""
+"""Triples that are counted before all counts are halved: rates are those of the last million or two."""
 
 _CONSTANT_RATE = 1e-6
-"""What is left of a rate where subject or object is a constant, as long as nobody has counted: it comes first."""
+"""The factor of a rate for each subject or object that is a constant: such patterns come first."""
 
 
 @dataclass
 class ArrivalRates:
-    """What was counted, and what was decided by it. An order that was decided holds until somebody decides again."""
+    """Counts of triples, and the join orders that were decided by them. An order holds until it is decided again."""
 
     counts: Counter[str] = field(default_factory=Counter)
-    """Triples so far, by predicate; older ones count less."""
+    """Triples by predicate; older ones count less."""
     orders: dict[str, list[int]] = field(default_factory=dict)
-    """By structure and origin."""
+    """Join orders, by structure and origin."""
     origins: dict[str, int] = field(default_factory=dict)
-    """By structure, the position at which its order was decided again."""
+    """Positions at which an order was decided again, by structure."""
     heavy: set[int] = field(default_factory=set)
-    """Keys under which so many triples lie that they are spread over all stations."""
+    """Join keys whose triples are spread over all partitions."""
 
     @classmethod
     def from_value(cls, value: Mapping[str, Any]) -> ArrivalRates:
@@ -131,12 +126,12 @@ class ArrivalRates:
         return cls(Counter(value.get("counts", {})), value.get("orders", {}), value.get("origins", {}), heavy)
 
     def to_value(self) -> dict[str, Any]:
-        """A JSON value from which `from_value` makes an equal one."""
+        """Return a JSON value that `from_value` reads."""
         heavy = sorted(str(each) for each in self.heavy)
         return {"counts": dict(self.counts), "orders": self.orders, "origins": self.origins, "heavy": heavy}
 
     def count(self, counts: Mapping[str, int]) -> None:
-        """Take in what came in a batch."""
+        """Add the counts of a batch."""
         self.counts.update(counts)
         if self.counts.total() > COUNTED_TRIPLES:
             self.counts = Counter({name: count // 2 for name, count in self.counts.items() if count > 1})
@@ -145,24 +140,24 @@ class ArrivalRates:
         return self.origins.get(structure, 0)
 
     def order(self, structure: str, origin: int, patterns: Sequence[Pattern]) -> list[int]:
-        """The numbers of its patterns in the order in which they are met."""
+        """Return the join order of a structure, and decide it the first time."""
         key = f"{structure}/{origin}"
         if key not in self.orders:
             self.orders[key] = order_patterns(patterns, self.rate)
         return self.orders[key]
 
     def regret(self, structure: str, patterns: Sequence[Pattern]) -> float:
-        """How many times as often triples come that begin its chain as would in the order that is best now."""
+        """Return how many times as frequent the first pattern of the chain is as that of the best order now."""
         now = self.order(structure, self.origin(structure), patterns)
         best = order_patterns(patterns, self.rate)
         return self.rate(patterns[now[0]]) / self.rate(patterns[best[0]])
 
     def decide(self, structure: str, origin: int) -> None:
-        """Let the order be decided again."""
+        """Let the order be decided again from a position on."""
         self.origins[structure] = origin
 
     def rate(self, pattern: Pattern) -> float:
-        """How often triples come that a pattern takes, in triples so far."""
+        """Return the share of triples that a pattern matches."""
         everything = self.counts.total()
         count = self.counts[pattern.predicate.term] if isinstance(pattern.predicate, Const) else everything
         share = (1.0 + count) / (1.0 + everything)

@@ -26,30 +26,28 @@ from triplewire.continuous.join_network.store import contains_key, find_slot, no
 from triplewire.kernels.compiler import Bytes, Int64, compiled, inlined
 from triplewire.kernels.words import hash_bytes, hash_pair, same_bytes
 
-# Emitting: what follows when a node has been matched, its slots being known.
-
 JOIN, SAME, NEW, LIFT = int(TermRole.JOIN), int(TermRole.SAME), int(TermRole.NEW), int(TermRole.LIFT)
 ADDRESSES = 20_000
-"""Places that hashes are spread over, as many as the paper has nodes; buckets are made of them."""
+"""Addresses that hashes are spread over, as many as the paper has nodes; a bucket has many of them."""
 
 LIFTED = np.uint64(7)
-"""Tells hashes of constants apart from others."""
+"""The salt of hashes of constants."""
 
-_TAB = np.uint8(9)
+_TAB, _LINE = np.uint8(9), np.uint8(10)
 _TURN = np.uint64(17)
 _ADDRESSES = np.uint64(ADDRESSES)
 
 
 @inlined
 def row_address(plan: NetworkPlan, key: np.uint64, salt: np.uint64) -> int:
-    """Where a row belongs: with its values, or with its pattern."""
+    """Return the address of a row: that of its values, or that of its pattern."""
     chosen = key if plan.spread[0] else salt
     return (chosen >> _TURN) % _ADDRESSES  # type: ignore[return-value]
 
 
 @inlined
 def copy_bytes(source: Bytes, start: int, stop: int, target: Bytes, place: int) -> int:
-    """Copy bytes; where they end."""
+    """Copy bytes; return where they end."""
     for at in range(start, stop):
         target[place + at - start] = source[at]
     return place + stop - start
@@ -57,7 +55,7 @@ def copy_bytes(source: Bytes, start: int, stop: int, target: Bytes, place: int) 
 
 @compiled
 def find_slots(text: Bytes, start: int, length: int, out: OutputBuffers) -> int:
-    """Find the slots in a text; how many there are."""
+    """Find the slots in a text; return how many there are."""
     if length == 0:
         return 0
     count, begin = 0, 0
@@ -71,7 +69,7 @@ def find_slots(text: Bytes, start: int, length: int, out: OutputBuffers) -> int:
 
 @inlined
 def append_slot(out: OutputBuffers, base: int, end: int, count: int, source: Bytes, start: int, stop: int) -> int:
-    """Add a slot to the text that begins at `base`; where it ends then."""
+    """Append a slot to the text that begins at `base`; return where that ends."""
     if count > 0:
         out.text[end] = _TAB
         end += 1
@@ -93,8 +91,8 @@ def emit_matches(
     began: int,
     ended: int,
 ) -> bool:
-    """A node was matched, and the text of its slots lies between two places of the room for rows: hand it to the nodes
-    behind, and to whoever waits for it. False where there is no room."""
+    """Emit a match of a node, whose slots are the text from `base` to `end` of the row buffer: as partial results for
+    its children, and as answers. Returns False if the buffers are full."""
     record = plan.nodes[node]
     if newest - oldest >= record.span or ended - began >= record.within:
         return True
@@ -122,7 +120,7 @@ def emit_matches(
 
 @compiled
 def _join_key(plan: NetworkPlan, out: OutputBuffers, node: int, base: int) -> np.uint64:
-    """By which a triple and what waits at a node meet."""
+    """Return the key by which triples and the partial results that wait at a node meet."""
     key = plan.nodes[node].salt
     for place in range(3):
         if plan.roles[3 * node + place] == JOIN:
@@ -136,7 +134,7 @@ def _join_key(plan: NetworkPlan, out: OutputBuffers, node: int, base: int) -> np
 def _emit_answers(
     plan: NetworkPlan, out: OutputBuffers, node: int, base: int, end: int, oldest: int, newest: int, time: int
 ) -> bool:
-    """Tell the groups whose constants are in the slots. False where there is no room."""
+    """Emit an answer for each group whose constants are in the slots. Returns False if the buffers are full."""
     record = plan.nodes[node]
     key = record.id
     for each in range(record.first_lift, record.first_lift + record.lifts):
@@ -162,7 +160,7 @@ def _emit_answers(
 
 @compiled
 def _constants_match(plan: NetworkPlan, out: OutputBuffers, node: int, base: int, number: int) -> bool:
-    """Are the constants of a group those in the slots? Hashes only guess."""
+    """Compare the constants of a group with the slots, since hashes only preselect."""
     record, group = plan.nodes[node], plan.groups[number]
     place, stop = group.start, group.start + group.length
     for each in range(record.first_lift, record.first_lift + record.lifts):
@@ -178,7 +176,7 @@ def _constants_match(plan: NetworkPlan, out: OutputBuffers, node: int, base: int
 
 
 def allocate_buffers(rows: int, text: int, answers: int, told_bytes: int, ports: int = 0) -> OutputBuffers:
-    """For so many rows and answers, with so many bytes; and, where triples come in, for so many ports."""
+    """Return buffers for rows and answers and the bytes of their texts, with a counter for each port."""
     return OutputBuffers(
         rows=np.zeros(rows, ROW),
         text=np.zeros(text, np.uint8),
@@ -191,15 +189,13 @@ def allocate_buffers(rows: int, text: int, answers: int, told_bytes: int, ports:
     )
 
 
-# A triple is sent, by each port that takes it, to where those are that may wait for it. Where it begins a chain it is
-# a partial result at once, and that is sent on. What no query can use goes nowhere.
-
-_TERM_TAB, _LINE = np.uint8(9), np.uint8(10)
-
-
 @compiled
 def route_events(plan: NetworkPlan, entries: NetworkEvents, first: int, out: OutputBuffers) -> int:
-    """Route events from a number on until there is no more room; the number of the first that was not routed."""
+    """Route events from an index on until the buffers are full; return the index of the first that was not routed.
+
+    Each port that takes a triple sends it to the address where partial results may wait for it. A triple that begins a
+    chain is a partial result at once. Triples that no query can use go nowhere.
+    """
     for each in range(first, len(entries.position)):
         rows, size, answers, said = out.counts[0], out.counts[1], out.counts[2], out.counts[3]
         if not _route_event(plan, entries, each, out):
@@ -223,8 +219,8 @@ def _route_event(plan: NetworkPlan, entries: NetworkEvents, event: int, out: Out
 
 @inlined
 def _term_end(text: Bytes, place: int, stop: int) -> int:
-    """Where the term ends that begins at a place."""
-    while place < stop and text[place] != _TERM_TAB and text[place] != _LINE:
+    """Return where the term ends that begins at `place`."""
+    while place < stop and text[place] != _TAB and text[place] != _LINE:
         place += 1
     return place
 
@@ -240,7 +236,7 @@ def _route_triple(
     two: int,
     three: int,
 ) -> bool:
-    """The triple between `start` and `three`, with a tab at `one` and one at `two`."""
+    """Route the triple between `start` and `three`, with tabs at `one` and `two`."""
     text = entries.text
     predicate = hash_bytes(text, one + 1, two)
     found = plan.by_predicate[find_slot(plan.by_predicate, nonzero_key(predicate))]
@@ -272,7 +268,7 @@ def _enter_port(
     two: int,
     three: int,
 ) -> bool:
-    """By one port."""
+    """Route a triple by one port."""
     record = plan.ports[port]
     if not entries.scopes[event, record.scope]:
         return True
@@ -310,7 +306,7 @@ def _send_triple(
     start: int,
     stop: int,
 ) -> bool:
-    """A triple, to where it is to be met. False where there is no room."""
+    """Emit a triple for an address. Returns False if the buffers are full."""
     count, base = out.counts[0], out.counts[1]
     if count == len(out.rows) or base + stop - start > len(out.text):
         return False
@@ -326,7 +322,7 @@ def _send_triple(
 
 @inlined
 def _is_wanted(plan: NetworkPlan, port: int, hashes: tuple[np.uint64, np.uint64, np.uint64]) -> bool:
-    """Has some query the constants that stand where constants are asked for?"""
+    """Return whether some query has the constants of a triple."""
     record = plan.ports[port]
     if record.lifts == 0:
         return True
@@ -349,7 +345,7 @@ def _begin_chain(
     two: int,
     three: int,
 ) -> bool:
-    """A chain, with the triple as its first."""
+    """Begin a chain with a triple."""
     text = entries.text
     begins, ends = (start, one + 1, two + 1), (one, two, three)
     base = out.counts[1]
@@ -369,14 +365,12 @@ def _begin_chain(
     return emit_matches(plan, out, node, base, end, at, at, time, time)
 
 
-# Joining: rows that come in, held against those that are kept.
-
-
 @compiled
 def join_triples(
     plan: NetworkPlan, triples: StoredRows, first: int, partials: StoredRows, out: OutputBuffers, cuts: Int64
 ) -> int:
-    """New triples, from a number on, held against what waits, until there is no more room; the first that was not."""
+    """Join new triples, from an index on, with the partial results that wait, until the buffers are full; return the
+    index of the first that was not joined."""
     for each in range(first, len(triples.rows)):
         rows, size, answers, said = out.counts[0], out.counts[1], out.counts[2], out.counts[3]
         found = partials.by_key[find_slot(partials.by_key, nonzero_key(triples.rows[each].key))]
@@ -447,7 +441,7 @@ def _join_pair(
 
 @compiled
 def _split_triple(text: Bytes, start: int, length: int, cuts: Int64) -> None:
-    """Where the three terms of a triple begin and end."""
+    """Find where the three terms of a triple begin and end."""
     place, count = start, 0
     cuts[0] = start
     while count < 4:
@@ -462,7 +456,7 @@ def _split_triple(text: Bytes, start: int, length: int, cuts: Int64) -> None:
 def _triple_fits(
     plan: NetworkPlan, node: int, slots: Bytes, base: int, out: OutputBuffers, text: Bytes, cuts: Int64
 ) -> bool:
-    """Does a triple fit to what was bound before? Keys only guess."""
+    """Compare a triple with the slots that were bound before, since keys only preselect."""
     record = plan.nodes[node]
     if record.predicate_length >= 0 and not same_bytes(
         text, cuts[2], cuts[3], plan.pool, record.predicate_start, record.predicate_length

@@ -31,10 +31,10 @@ NODE = np.dtype(
     ],
     align=True,
 )
-"""A step of some chain, after those before it: `id` names it in every process and at every time. `salt` is that of its
-port; `width` counts the slots that are bound before it; `lifts` is -1 where no query ends. Pieces of an answer may be
-`span` positions and `within` microseconds apart, as the most patient query behind it has it. The length of a predicate
-is -1 where it names none."""
+"""A node: a step of some chains. `id` is the same in every process and version. `salt` is the id of its port; `width`
+counts the slots that are bound before it; `lifts` is -1 if no query ends here. The triples of an answer may be `span`
+positions and `within` microseconds apart: the widest bounds of the queries behind it. The length of a predicate is -1
+if it names none."""
 
 PORT = np.dtype(
     [
@@ -51,13 +51,12 @@ PORT = np.dtype(
     ],
     align=True,
 )
-"""By which triples come in: those with one predicate, or with any, of one scope; to be met by their values at the
-places of the bits of `joins`, and only with constants that some query has at those of `lifts`. `roots` are nodes that
-begin chains, where this is a port of beginnings; it is -1 at others. `span` and `within` are those of the most patient
-node behind it."""
+"""A port: an input for triples with one predicate, or with any, of one scope. The bits of `joins` say which terms make
+the join key, those of `lifts` which terms must be constants of some query. `roots` are nodes that begin chains, -1 for
+a port that begins none. `span` and `within` are the widest bounds of the nodes behind it."""
 
 SLOT = np.dtype([("key", "u8"), ("head", "i4"), ("count", "i4")], align=True)
-"""Of a table of hashes: the first of what has a key, and how much there is. A key of zero is none."""
+"""A slot of a hash table: a key, the first row that has it, and the number of rows. A key of zero is an empty slot."""
 
 GROUP = np.dtype(
     [
@@ -71,8 +70,8 @@ GROUP = np.dtype(
     ],
     align=True,
 )
-"""Queries that ask the same of what reaches a node; their constants, with tabs between them, are in the pool.
-`following` is the next group of the same hash, or -1."""
+"""A group: queries with the same node, constants and bounds. Its constants, tab-separated, are in the pool. `following`
+is the next group with the same hash, or -1."""
 
 ROW = np.dtype(
     [
@@ -89,14 +88,13 @@ ROW = np.dtype(
     ],
     align=True,
 )
-"""What travels and is kept: a triple that came in by the port `id`, or a partial result that waits at the node `id`. It
-is met by its `key`. Its text has terms with tabs between them: those of the triple, or those of the slots. An address
-of -1 is everywhere."""
+"""A row: a triple from the port `id`, or a partial result that waits at the node `id`. Both meet by `key`. The text has
+tab-separated terms: those of the triple, or the slots. An address of -1 is every partition."""
 
 PARTIAL, TRIPLE, SPREAD, PROBE = 0, 1, 2, 3
-"""Kinds of rows. Of a key that is heavy, triples are kept wherever their own text leads them, and what waits for them
-is kept everywhere. A triple is then `SPREAD`, and meets what waits everywhere; and it is sent once more, as `PROBE`, to
-where it would have been kept, to meet what waited there before the key was heavy; as that it is not kept."""
+"""Kinds of rows. A triple with a heavy key is `SPREAD`: it is stored at the address of its own text, and partial
+results with that key are stored everywhere. It is sent once more, as `PROBE`, to the address of the key, where it meets
+the partial results from before the key was heavy; a probe is not stored."""
 
 ANSWER = np.dtype(
     [
@@ -108,17 +106,17 @@ ANSWER = np.dtype(
     ],
     align=True,
 )
-"""A combination that answers the queries of a group: the positions of its oldest and newest triple, and its slots."""
+"""An answer of a group: the positions of its oldest and newest triple, and its slots."""
 
 
 class NetworkPlan(NamedTuple):
-    """All that rows are routed and joined by."""
+    """The plan of a network, as compiled code reads it."""
 
     nodes: Records
     roles: Int8
-    """Three for each node."""
+    """Roles of terms, three for each node."""
     references: Int32
-    """Likewise."""
+    """References of terms, three for each node."""
     children: Int32
     """Numbers of nodes."""
     lifts: Int32
@@ -127,23 +125,23 @@ class NetworkPlan(NamedTuple):
     roots: Int32
     """Numbers of nodes."""
     by_predicate: Records
-    """Slots: the first of the ports of a predicate, by its hash."""
+    """Slots of a hash table: the first port of each predicate."""
     anywhere: Int64
-    """The first of the ports that take any predicate, and their number."""
+    """The first port that takes any predicate, and the number of such ports."""
     wanted: UInt64
-    """Hashes of port and constants that some query has."""
+    """Hashes of a port and the constants that some query has there."""
     groups: Records
     by_constants: Records
-    """Slots: the first group, by the hash of node and constants."""
+    """Slots of a hash table: the first group of each node and constants."""
     pool: Bytes
     spread: Int8
-    """One number: whether rows are spread by values, or lie with their pattern."""
+    """One number: whether rows are spread by values, or stay with their pattern."""
     heavy: UInt64
-    """Keys under which too many triples lie for one place."""
+    """Join keys whose triples are spread over all partitions."""
 
 
 class OutputBuffers(NamedTuple):
-    """Room for rows and answers. `counts`: rows, bytes of their text, answers, bytes of their text."""
+    """Buffers for rows and answers. `counts` has rows, bytes of their text, answers, bytes of their text."""
 
     rows: Records
     text: Bytes
@@ -151,40 +149,38 @@ class OutputBuffers(NamedTuple):
     told: Bytes
     counts: Int64
     seen: Int64
-    """For each port, how many triples came in by it."""
+    """The number of triples that each port took."""
     starts: Int32
-    """Where each slot of the text at hand begins, from its own beginning."""
+    """The begin of each slot of the current text."""
     stops: Int32
 
 
 class NetworkEvents(NamedTuple):
-    """Events: texts one after the other, with position, time and the scopes that they are in."""
+    """Events as arrays: their texts in one buffer, positions, times, and scopes."""
 
     text: Bytes
     start: Int64
     position: Int64
     time: Int64
     scopes: Any
-    """A row of booleans for each event."""
+    """A row of booleans for each event, by scope."""
 
 
 class StoredRows(NamedTuple):
-    """Rows that are kept, with their texts, and an index of those by key."""
+    """Stored rows with their texts, and an index by join key."""
 
     rows: Records
     numbers: Int32
-    """Of each row the node that it waits at, or -1."""
+    """The number of the node at which each row waits, or -1."""
     text: Bytes
     following: Int32
     by_key: Records
 
 
-# Rows on their way: as tables, and as the arrays that compiled code reads.
-
 _NUMBERS = ("key", "id", "oldest", "newest", "began", "ended", "address", "kind")
 
 ROWS = pa.schema([*(pa.field(name, pa.from_numpy_dtype(ROW[name])) for name in _NUMBERS), ("text", pa.large_binary())])
-"""What travels between places, and what a place keeps: see `ROW`."""
+"""Rows between partitions and in changelogs: see `ROW`."""
 
 ANSWERS = pa.schema(
     [
@@ -194,11 +190,11 @@ ANSWERS = pa.schema(
         pa.field("text", pa.large_binary()),
     ]
 )
-"""Combinations that answer a group: see `ANSWER`."""
+"""Answers of groups: see `ANSWER`."""
 
 
 def rows_to_table(rows: Records, text: Bytes) -> pa.Table:
-    """Rows whose texts lie one after the other in their order."""
+    """Return rows, with their texts in one buffer, as a `ROWS` table."""
     columns = [pa.array(np.ascontiguousarray(rows[name])) for name in _NUMBERS]
     return pa.Table.from_arrays([*columns, _text_column(rows, text)], schema=ROWS)
 
@@ -209,7 +205,7 @@ def answers_to_table(answers: Records, text: Bytes) -> pa.Table:
 
 
 def table_to_rows(table: pa.Table) -> tuple[Records, Bytes]:
-    """The same back: rows, and their texts one after the other."""
+    """Return the rows of a `ROWS` table, and their texts in one buffer."""
     rows = np.zeros(table.num_rows, ROW)
     for name in _NUMBERS:
         rows[name] = table[name].to_numpy()
@@ -236,7 +232,7 @@ def _text_column(rows: Records, text: Bytes) -> pa.Array:
 
 
 def _close_gaps(rows: Records, text: Bytes, offsets: Int64) -> Bytes:
-    """Texts with gaps between them, without."""
+    """Return the texts of rows without the gaps between them."""
     places = np.repeat(rows["start"] - offsets[:-1], rows["length"]) + np.arange(offsets[-1])
     packed: Bytes = text[places]
     return packed

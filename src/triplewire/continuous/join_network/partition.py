@@ -30,38 +30,37 @@ from triplewire.continuous.join_network.store import RowStore, empty_index
 from triplewire.kernels.compiler import Bytes, Flags, Int32, Records
 
 BUCKETS = 64
-"""Logical places that work is spread over. A station has some of them, so that their number may differ from machine to
-machine while rows stay where they belong."""
+"""Buckets that addresses are grouped into. A partition has some of them, so that the number of partitions may differ
+from machine to machine."""
 
 _EMPTY_INDEX = empty_index(1)
 
 
 @dataclass(frozen=True)
 class PartitionBuckets:
-    """Which buckets a station has: every so many, from a number on."""
+    """The buckets of a partition: every `of`-th, from `number` on."""
 
     number: int = 0
     of: int = 1
 
     def has(self, rows: Records) -> Flags:
-        """Those that are kept here."""
+        """Return the rows that are stored here."""
         return np.asarray((rows["address"] < 0) | (partition_of(rows["address"], self.of) == self.number))
 
     def lacks(self, rows: Records) -> Flags:
-        """Those that are kept at other stations, there as well or there alone."""
+        """Return the rows that are stored in other partitions, there too or only there."""
         return np.asarray((rows["address"] < 0) | (partition_of(rows["address"], self.of) != self.number)) & (
             self.of > 1
         )
 
 
 def partition_of(addresses: Records, stations: int) -> Records:
-    """The station of each address."""
     found: Records = addresses % BUCKETS % stations
     return found
 
 
 def split_by_partition(rows: pa.Table, stations: int, but: int | None = None) -> Iterator[tuple[int, pa.Table]]:
-    """Rows by the stations to which they go; what is for everyone goes to all but the one that it comes from."""
+    """Yield the rows for each partition. Rows for every partition go to all but the one that they come from."""
     addresses = rows["address"].to_numpy()
     where = partition_of(addresses, stations)
     for station in range(stations):
@@ -81,7 +80,7 @@ class JoinOutput:
 
 @dataclass
 class _RowBatch:
-    """Rows of one kind with their texts, and the nodes that they wait at."""
+    """Rows with their texts, and the nodes at which they wait."""
 
     rows: Records
     text: Bytes
@@ -99,14 +98,14 @@ class _RowBatch:
 
 @dataclass
 class _KernelOutput:
-    """What compiled code gave, piece by piece."""
+    """The output of a kernel, in pieces."""
 
     batches: list[_RowBatch] = field(default_factory=list)
     answers: list[pa.Table] = field(default_factory=list)
 
 
 def _locate_ids(ids: Records, sought: Records) -> tuple[Records, Flags]:
-    """Where each of those that are sought is among ids, and whether it is there at all."""
+    """Return the index of each sought id, and whether it is there at all."""
     if not len(ids):
         return np.zeros(len(sought), np.int64), np.zeros(len(sought), np.bool_)
     order = np.argsort(ids, kind="stable")
@@ -114,35 +113,59 @@ def _locate_ids(ids: Records, sought: Records) -> tuple[Records, Flags]:
     return places, np.asarray(ids[places] == sought)
 
 
+class KernelBuffers:
+    """Output buffers of kernels, which grow if one row needs more than they have."""
+
+    def __init__(self, rows: int, text: int, answers: int, answer_text: int, ports: int = 0) -> None:
+        self.out = allocate_buffers(rows, text, answers, answer_text, ports)
+
+    def drain(
+        self, step: Callable[[int, OutputBuffers], int], count: int
+    ) -> Iterator[tuple[Records, Bytes, Records, Bytes]]:
+        """Yield all that a step emits for `count` inputs, as much as the buffers hold at a time."""
+        done = 0
+        while done < count:
+            out = self.out
+            out.counts[:] = 0
+            reached = step(done, out)
+            if reached == done:
+                sizes = (2 * len(each) for each in (out.rows, out.text, out.answers, out.told))
+                self.out = allocate_buffers(*sizes)._replace(seen=out.seen)
+                continue
+            done = reached
+            rows, size, answers, told = (int(each) for each in out.counts)
+            yield out.rows[:rows].copy(), out.text[:size].copy(), out.answers[:answers].copy(), out.told[:told].copy()
+
+
 class NodeNumbers:
-    """Ids of nodes and ports as their numbers in a plan."""
+    """Numbers of nodes in a plan, by id."""
 
     def __init__(self, plan: NetworkPlan) -> None:
         self._ids = plan.nodes["id"]
 
-    def of(self, rows: Records) -> Int32:
-        """The node of each row; -1 for triples, and for what waits at a node that is there no more."""
+    def of_rows(self, rows: Records) -> Int32:
+        """Return the node of each row; -1 for triples, and for nodes that are not in the plan."""
         places, known = _locate_ids(self._ids, rows["id"])
         return np.where(known & (rows["kind"] == PARTIAL), places, -1).astype(np.int32)
 
 
 class JoinPartition:
-    """Triples and partial results of a ward. A pure function of the rows that it took, and of plans."""
+    """The triples and partial results of some buckets: a pure function of rows and plans."""
 
-    def __init__(self, plan: NetworkPlan, ward: PartitionBuckets) -> None:
-        self.ward = ward
+    def __init__(self, plan: NetworkPlan, buckets: PartitionBuckets) -> None:
+        self.buckets = buckets
         self.triples, self.partials = RowStore(), RowStore()
-        self._out = allocate_buffers(16_384, 1 << 21, 4_096, 1 << 19)
+        self._buffers = KernelBuffers(16_384, 1 << 21, 4_096, 1 << 19)
         self._cuts = np.zeros(8, np.int64)
         self.adopt(plan)
 
     def adopt(self, plan: NetworkPlan) -> None:
-        """Go by another plan from now on."""
+        """Follow another plan from now on."""
         self.plan, self._numbers = plan, NodeNumbers(plan)
-        self.partials.renumber(self._numbers.of(self.partials.rows))
+        self.partials.renumber(self._numbers.of_rows(self.partials.rows))
 
     def process(self, table: pa.Table) -> JoinOutput:
-        """Rows of this ward, new ones: triples meet what waits here, then what waits meets all triples."""
+        """Join new rows: triples with the partial results that wait here, then new partial results with all triples."""
         fresh = self._batch(*table_to_rows(table))
         triples, waiting = fresh.some(fresh.rows["kind"] != PARTIAL), [fresh.some(fresh.rows["kind"] == PARTIAL)]
         found = _KernelOutput()
@@ -152,8 +175,8 @@ class JoinPartition:
             self.triples.insert(triples.rows, triples.numbers, triples.text)
         leaving, kept = list[pa.Table](), [triples.table()]
         while waiting or found.batches:
-            own = [each.some(self.ward.has(each.rows)) for each in found.batches]
-            leaving += [each.some(self.ward.lacks(each.rows)).table() for each in found.batches]
+            own = [each.some(self.buckets.has(each.rows)) for each in found.batches]
+            leaving += [each.some(self.buckets.lacks(each.rows)).table() for each in found.batches]
             found.batches.clear()
             for each in [*waiting, *own]:
                 if len(each.rows):
@@ -164,7 +187,7 @@ class JoinPartition:
         return JoinOutput(_concat(leaving, ROWS), _concat(found.answers, ANSWERS), _concat(kept, ROWS))
 
     def restore(self, table: pa.Table) -> None:
-        """Rows that were kept, here or in another process."""
+        """Add rows that this partition, or one in another process, had stored."""
         batch = self._batch(*table_to_rows(table))
         waiting = batch.rows["kind"] == PARTIAL
         for store, which in ((self.triples, ~waiting), (self.partials, waiting)):
@@ -172,8 +195,8 @@ class JoinPartition:
             store.insert(part.rows, part.numbers, part.text)
 
     def expire(self, position: int, time: int) -> None:
-        """Forget what can be no part of an answer any more, once a position and a time were reached, or what nobody
-        waits for; but not before it is half of all."""
+        """Drop rows that can be no part of an answer after a position and a time, and rows of nodes that are gone, once
+        they are half of all."""
         for store, known in ((self.triples, self.plan.ports), (self.partials, self.plan.nodes)):
             rows = store.rows
             places, found = _locate_ids(known["id"], rows["id"])
@@ -190,7 +213,7 @@ class JoinPartition:
         """Return the ids of nodes at which more partial results wait than a limit."""
         if self.partials.size <= limit:
             return []
-        numbers, counts = np.unique(self._numbers.of(self.partials.rows), return_counts=True)
+        numbers, counts = np.unique(self._numbers.of_rows(self.partials.rows), return_counts=True)
         return [int(self.plan.nodes["id"][each]) for each in numbers[counts > limit] if each >= 0]
 
     def heavy_keys(self, limit: int) -> list[int]:
@@ -202,40 +225,30 @@ class JoinPartition:
         return _concat([rows_to_table(each.rows, each.text) for each in (self.triples, self.partials)], ROWS)
 
     def _batch(self, rows: Records, text: Bytes) -> _RowBatch:
-        return _RowBatch(rows, text, self._numbers.of(rows))
+        return _RowBatch(rows, text, self._numbers.of_rows(rows))
 
     def _meet(self, kernel: Callable[..., int], fresh: StoredRows, others: StoredRows, found: _KernelOutput) -> None:
         def step(first: int, out: OutputBuffers) -> int:
             return kernel(self.plan, fresh, first, others, out, self._cuts)
 
-        for rows, text, answers, told in drain_kernel(step, len(fresh.rows), self):
+        for rows, text, answers, told in self._buffers.drain(step, len(fresh.rows)):
             if len(rows):
                 found.batches.append(self._batch(rows, text))
             if len(answers):
                 found.answers.append(answers_to_table(answers, told))
 
-    @property
-    def out(self) -> OutputBuffers:
-        return self._out
 
-    @out.setter
-    def out(self, room: OutputBuffers) -> None:
-        self._out = room
-
-
-@dataclass
 class EventRouter:
-    """Lets events in."""
+    """Turns events into rows for partitions."""
 
-    plan: NetworkPlan
-
-    def __post_init__(self) -> None:
-        self.out = allocate_buffers(65_536, 1 << 23, 4_096, 1 << 19, len(self.plan.ports))
+    def __init__(self, plan: NetworkPlan) -> None:
+        self.plan = plan
+        self._buffers = KernelBuffers(65_536, 1 << 23, 4_096, 1 << 19, len(plan.ports))
 
     def count_predicates(self) -> dict[str, int]:
         """Return how many triples were routed so far, by predicates that queries name."""
         found: dict[str, int] = {}
-        for port, count in zip(self.plan.ports, self.out.seen.tolist(), strict=True):
+        for port, count in zip(self.plan.ports, self._buffers.out.seen.tolist(), strict=True):
             start, length = int(port["predicate_start"]), int(port["predicate_length"])
             if length >= 0 and count:
                 name = self.plan.pool[start : start + length].tobytes().decode()
@@ -243,32 +256,14 @@ class EventRouter:
         return found
 
     def route(self, entries: NetworkEvents) -> tuple[pa.Table, pa.Table]:
-        """What follows from events: rows, and answers of queries that ask for one triple alone."""
+        """Return the rows of events, and the answers of queries with one pattern."""
         found, answered = list[pa.Table](), list[pa.Table]()
-        for rows, text, answers, told in drain_kernel(
-            lambda first, out: route_events(self.plan, entries, first, out), len(entries.position), self
+        for rows, text, answers, told in self._buffers.drain(
+            lambda first, out: route_events(self.plan, entries, first, out), len(entries.position)
         ):
             found.append(rows_to_table(rows, text))
             answered.append(answers_to_table(answers, told))
         return _concat(found, ROWS), _concat(answered, ANSWERS)
-
-
-def drain_kernel(
-    step: Callable[[int, OutputBuffers], int], count: int, holder: JoinPartition | EventRouter
-) -> Iterator[tuple[Records, Bytes, Records, Bytes]]:
-    """All that a step gives, as much as there is room for at a time; with more room, where one thing needs it."""
-    done = 0
-    while done < count:
-        out = holder.out
-        out.counts[:] = 0
-        reached = step(done, out)
-        if reached == done:
-            sizes = (2 * len(each) for each in (out.rows, out.text, out.answers, out.told))
-            holder.out = allocate_buffers(*sizes)._replace(seen=out.seen)
-            continue
-        done = reached
-        rows, size, answers, told = (int(each) for each in out.counts)
-        yield out.rows[:rows].copy(), out.text[:size].copy(), out.answers[:answers].copy(), out.told[:told].copy()
 
 
 def _concat(tables: list[pa.Table], schema: pa.Schema) -> pa.Table:

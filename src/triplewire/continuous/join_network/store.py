@@ -10,21 +10,19 @@ import numpy as np
 from triplewire.continuous.join_network.layout import ROW, SLOT, StoredRows
 from triplewire.kernels.compiler import Bytes, Flags, Int32, Int64, Records, UInt64, compiled, inlined
 
-# Tables of hashes with open addressing, as compiled code reads them.
-
 _ONE = np.uint64(1)
 _TURN = np.uint64(29)
 
 
 @inlined
 def nonzero_key(key: np.uint64) -> np.uint64:
-    """The key, or another one in the place of zero, which is none."""
+    """Return the key, or one for zero, which marks an empty slot."""
     return key if key != 0 else _ONE
 
 
 @inlined
 def find_slot(index: Records, key: np.uint64) -> int:
-    """Where a key is, or would be."""
+    """Return the slot that has a key, or would have it."""
     mask = np.uint64(len(index) - 1)
     place = (key ^ (key >> _TURN)) & mask
     while index[place].key != 0 and index[place].key != key:
@@ -34,7 +32,7 @@ def find_slot(index: Records, key: np.uint64) -> int:
 
 @compiled
 def link_rows(index: Records, following: Int32, keys: UInt64, first: int) -> None:
-    """Put rows under their keys, the newest first. The first of them has the number `first`; there must be room."""
+    """Link rows under their keys, the newest first. The first is number `first`; the arrays must be large enough."""
     for each in range(len(keys)):
         key = nonzero_key(keys[each])
         slot = index[find_slot(index, key)]
@@ -48,7 +46,7 @@ def link_rows(index: Records, following: Int32, keys: UInt64, first: int) -> Non
 
 @compiled
 def add_keys(found: UInt64, keys: UInt64) -> None:
-    """Put keys into a set."""
+    """Add keys to a set."""
     mask = np.uint64(len(found) - 1)
     for each in range(len(keys)):
         key = nonzero_key(keys[each])
@@ -60,7 +58,6 @@ def add_keys(found: UInt64, keys: UInt64) -> None:
 
 @inlined
 def contains_key(found: UInt64, key: np.uint64) -> bool:
-    """Is it in a set?"""
     mask = np.uint64(len(found) - 1)
     place = (key ^ (key >> _TURN)) & mask
     while found[place] != 0 and found[place] != key:
@@ -69,17 +66,16 @@ def contains_key(found: UInt64, key: np.uint64) -> bool:
 
 
 def table_size(count: int) -> int:
-    """The size of a table for so many keys: a power of two, at most half full."""
+    """Return the size of a table for some keys: a power of two, at most half full."""
     return 1 << max(4, (2 * count).bit_length())
 
 
 def empty_index(count: int) -> Records:
-    """An empty index for so many rows."""
     return np.zeros(table_size(count), SLOT)
 
 
 class RowStore:
-    """Triples, or partial results."""
+    """The triples, or the partial results, of a partition."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -100,16 +96,14 @@ class RowStore:
 
     @property
     def bytes(self) -> int:
-        """What all of it takes."""
         arrays = (self._rows, self._numbers, self._following, self._text, self._index)
         return sum(each.nbytes for each in arrays)
 
     def held(self) -> StoredRows:
-        """As compiled code reads it."""
         return StoredRows(self.rows, self._numbers[: self.size], self._text, self._following, self._index)
 
     def insert(self, rows: Records, numbers: Int32, text: Bytes) -> None:
-        """Rows whose texts lie in another store, or in nobody's."""
+        """Copy rows and their texts, which are in a buffer of others, to the end."""
         first, count = self.size, len(rows)
         size = int(rows["length"].sum())
         self._grow(first + count, self._used + size)
@@ -126,11 +120,11 @@ class RowStore:
         return [int(each) for each in self._index["key"][self._index["count"] > limit]]
 
     def renumber(self, numbers: Int32) -> None:
-        """Under another plan: the node of each row."""
+        """Set the node of each row under another plan."""
         self._numbers[: self.size] = numbers
 
     def keep(self, which: Flags) -> None:
-        """These rows, and no others."""
+        """Drop all other rows."""
         rows, numbers, text = self.rows[which].copy(), self._numbers[: self.size][which].copy(), self._text
         fresh = RowStore()
         fresh.insert(rows, numbers, text)
@@ -155,7 +149,7 @@ def _grow_array(array: Records, size: int) -> Records:
 
 
 def _gather_text(rows: Records, text: Bytes, places: Int64, size: int) -> Bytes:
-    """Of rows, one after the other."""
+    """Return the texts of rows without gaps."""
     if not len(rows):
         return text[:0]
     first = int(rows["start"][0])

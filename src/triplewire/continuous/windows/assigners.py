@@ -44,11 +44,6 @@ from numpy.typing import NDArray
 from triplewire.model.events import START
 from triplewire.model.subscriptions import TimeDomain
 
-# Instants: when something happens in the one order that a query goes by.
-#
-# The end of a window comes before all events of that moment, because windows are half-open; events of one moment come
-# one after the other, by their positions.
-
 Int64Array: TypeAlias = NDArray[np.int64]
 
 
@@ -73,11 +68,11 @@ class TimedEvents(NamedTuple):
         return TimedEvents(self.moments[which], self.positions[which], self.sizes[which])
 
     def above(self, position: int) -> TimedEvents:
-        """Those that came after a position."""
+        """Return the events after a position."""
         return self if not len(self) or self.positions.min() > position else self.chosen(self.positions > position)
 
     def joined(self, others: TimedEvents) -> TimedEvents:
-        """These and others, in the order of instants."""
+        """Return these and other events, in the order of instants."""
         if not len(others):
             return self
         moments, positions, sizes = (np.concatenate(pair) for pair in zip(self, others, strict=True))
@@ -85,7 +80,7 @@ class TimedEvents(NamedTuple):
         return TimedEvents(moments[order], positions[order], sizes[order])
 
     def reached(self, instant: Instant) -> int:
-        """How many of them, which are in order, are there at an instant."""
+        """Return how many of them, which are in order, there are at an instant."""
         first, last = (int(np.searchsorted(self.moments, instant.moment, side)) for side in ("left", "right"))
         return first + int(np.searchsorted(self.positions[first:last], instant.position, "right"))
 
@@ -107,7 +102,7 @@ class ArrivedEvents(NamedTuple):
         return TimedEvents(self.times if time is TimeDomain.EVENT else self.arrivals, self.positions, self.sizes)
 
     def above(self, position: int) -> ArrivedEvents:
-        """Those that came after a position."""
+        """Return the events after a position."""
         first = int(np.searchsorted(self.positions, position, "right"))
         return ArrivedEvents(*(column[first:] for column in self)) if first else self
 
@@ -118,17 +113,6 @@ def _no_events() -> TimedEvents:
 
 
 NO_EVENTS = _no_events()
-
-
-# They are aligned to the epoch: each ends at a multiple of the step, and is half-open. With a range of 4 and a step of
-# 2:
-#
-# ```
-# 0   2   4   6   8
-# |-------|               [0, 4)
-#     |-------|           [2, 6)
-#         |-------|       [4, 8)
-# ```
 
 
 @dataclass(frozen=True)
@@ -148,7 +132,7 @@ class SlidingWindows:
     step: int
 
     def newest(self, moment: int) -> WindowBounds:
-        """The one that closed last at a moment or before."""
+        """Return the window that closed last at a moment or before."""
         end = moment // self.step * self.step
         return WindowBounds(end - self.width, end)
 
@@ -177,11 +161,11 @@ class SlidingWindows:
         return self.step > self.width
 
     def held(self, moments: Int64Array) -> NDArray[np.bool_]:
-        """Which events belong to any window."""
+        """Return a mask of the events that belong to any window."""
         return (moments // self.step + 1) * self.step <= (moments + self.width) // self.step * self.step
 
     def lost(self, moments: Int64Array, closed: int) -> NDArray[np.bool_]:
-        """Which events would have belonged to windows all of which ended at or before a moment."""
+        """Return a mask of the events all of whose windows ended at or before a moment."""
         return self.held(moments) & ((moments + self.width) // self.step * self.step <= closed)
 
     def entering(self, moments: Int64Array, end: int) -> int | None:
@@ -195,21 +179,6 @@ class SlidingWindows:
         return self.last(moment) + self.step
 
 
-# Counts: windows of a number of triples.
-#
-# Triples are counted from the registration of the query on, event by event. A window closes with the event that
-# reaches or passes a multiple of the step: once, even if it passes several. It then holds the last triples, as many as
-# the range says, and as events are never divided, all of the event to which the oldest of them belongs. So an event is
-# in the window while its own last triple is among the last `range` ones. With a range of 5 and a step of 4:
-#
-# ```
-# event      a   b      c  d
-# triples    1   2 3 4  5  6 7 8
-# closes            ^          ^
-# holds      a, b              b (its last triple is the fifth from the end), c, d
-# ```
-
-
 @dataclass(frozen=True)
 class CountingWindows:
     """Windows of `width` triples, one after each `step` triples."""
@@ -218,29 +187,18 @@ class CountingWindows:
     step: int
 
     def closing(self, ordinals: Int64Array, before: int) -> Int64Array:
-        """Which events close a window: their places. `ordinals` are the numbers of their last triples, in order;
+        """Return the indexes of events that close a window. `ordinals` are the numbers of their last triples, in order;
         `before` is that of the event before them."""
         steps = ordinals // self.step
         return np.flatnonzero(np.diff(steps, prepend=before // self.step))
 
     def oldest(self, ordinals: Int64Array, last: int) -> int:
-        """The place of the oldest event in the window that the event at a place closes."""
+        """Return the index of the oldest event in the window that the event at index `last` closes."""
         return int(np.searchsorted(ordinals, ordinals[last] - self.width, "right"))
 
 
-# Sessions: windows that go on as long as something comes.
-#
-# A session is a run of events of which each comes less than the gap after the one before. It begins with its first
-# event and ends a gap after its last one. With a gap of 3:
-#
-# ```
-# events     a b   c        d
-# session    [a b  c  )     [d  )
-# ```
-
-
 def split_sessions(moments: Int64Array, gap: int) -> list[range]:
-    """The places of the events of each session. Moments are in order."""
+    """Return the indexes of the events of each session. Moments are in order."""
     if not len(moments):
         return []
     starts = [0, *(np.flatnonzero(np.diff(moments) >= gap) + 1).tolist(), len(moments)]

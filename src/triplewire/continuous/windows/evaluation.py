@@ -26,11 +26,11 @@ from triplewire.sparql import QUADS, explode, to_sql
 from triplewire.sparql.cpu_limit import LIMIT_ERRORS, CpuLimit
 
 WINDOW_SLACK_TRIPLES: Final = 10_000
-"""Of one stream that no window needs any more, until they are forgotten; else a quarter of all. To forget some means to
-copy the others, 20 ms for 100,000."""
+"""Triples of a stream that no window needs and that stay until they are more, or a quarter of all. To drop some means
+to copy the others, 20 ms for 100,000."""
 
 WINDOW_MEMORY: Final = "2GB"
-"""What the engine of all windows of one worker takes. A query that needs more is suspended."""
+"""Memory of the engine of all windows of a partition. A query that needs more is suspended."""
 
 WINDOW_CPU_SECONDS: Final = 30.0
 """CPU time of a query on its windows when one closes. Others wait meanwhile; a query that takes more is suspended."""
@@ -39,12 +39,6 @@ WINDOW_ROWS: Final = 10_000
 """Solutions of a query on its windows, which make one event. A query with more is suspended."""
 
 
-# Contents: what events say, of each stream once for all windows over it.
-#
-# In an engine of the place's own a stream is a table of quads with those columns that queries read. What no window
-# needs any more is taken out when it has become much, by making the table anew. Beside it stand the events as they
-# came: of these a place is made again.
-
 POSITION = "position"
 _TYPES = {
     POSITION: "BIGINT",
@@ -52,11 +46,11 @@ _TYPES = {
     "object_number": "DOUBLE",
     **dict.fromkeys(("object_time", "time", "received"), "TIMESTAMP"),
 }
-"""Of columns that hold no text."""
+"""The types of columns that hold no text."""
 
 
 class StreamTable:
-    """The events of one stream. Positions only grow."""
+    """The events of one stream, in order of position, as a table of quads."""
 
     def __init__(self, duck: duckdb.DuckDBPyConnection, table: str, schema: pa.Schema) -> None:
         self._duck, self.table = duck, table
@@ -71,11 +65,11 @@ class StreamTable:
 
     @property
     def bytes(self) -> int:
-        """Of the events as they came; the table takes about twice as much."""
+        """The size of the original events; the table takes about twice as much."""
         return sum(each.nbytes for each in self._entries)
 
     def want(self, columns: Collection[str]) -> None:
-        """Have these columns, too, for events that come from now on: of those before nobody asks for them."""
+        """Add columns for events that come from now on; queries over earlier events do not read them."""
         for name in QUADS:
             if name in columns and name not in self._columns:
                 self._add_column(name)
@@ -89,9 +83,9 @@ class StreamTable:
         self._columns.append(name)
 
     def add(self, entries: pa.Table, sizes: Int64Array) -> None:
-        """Events in the order of their positions, with the number of quads of each."""
+        """Add events in order of position, with the number of quads of each."""
         names = ", ".join(f'"{name}"' for name in self._columns)
-        # What was erased is still an event, of which nothing is left.
+        # An erased event stays, without text.
         self._duck.register("entries", entries.filter(pc.not_equal(entries["text"], "")))
         self._duck.execute(f"INSERT INTO {self.table} ({names}) SELECT {names} FROM ({_explode_sql(*self._columns)})")
         self._duck.unregister("entries")
@@ -100,12 +94,12 @@ class StreamTable:
         self.sizes = np.concatenate([self.sizes, sizes])
 
     def entries(self, positions: Int64Array) -> pa.Table:
-        """The events at these positions, as they came."""
+        """Return the original events at some positions."""
         found = pa.concat_tables(self._entries)
         return found.filter(pa.array(np.isin(found[POSITION].to_numpy(), positions)))
 
     def keep(self, positions: Int64Array) -> None:
-        """Forget all others, if they have become many."""
+        """Drop all other events, if they are many."""
         kept = np.isin(self.positions, positions)
         gone = int(self.sizes[~kept].sum())
         if gone <= max(WINDOW_SLACK_TRIPLES, self.rows // 4):
@@ -118,7 +112,7 @@ class StreamTable:
         self._duck.execute(f"DROP TABLE {self.table}")
 
     def selected(self, positions: Int64Array, columns: Iterable[str]) -> str:
-        """The query for some columns of the quads of these events."""
+        """Return the SQL for some columns of the quads of events."""
         names = ", ".join(f'"{name}"' for name in columns)
         return f"SELECT {names} FROM {self.table} WHERE {self._among(positions)}"
 
@@ -143,19 +137,19 @@ Row: TypeAlias = tuple[str | None, ...]
 Rows: TypeAlias = tuple[Row, ...]
 
 _LIVE_TABLES = 4
-"""Contents of windows that are tables at the same time: queries with the same windows are asked one after the other."""
+"""Contents of windows that are tables at the same time: queries with the same windows run one after the other."""
 
 
 @dataclass(frozen=True)
 class PlannedQuery:
-    """What a query is asked by: its plan, and what is in no window."""
+    """A query that is ready to run: its plan, and its static data."""
 
     plan: WindowPlan
     backdrop: StaticTable | None = None
 
 
 class WindowEvaluator:
-    """Works in the engine of a place. What was asked in a turn is not asked again in it."""
+    """Evaluates queries in the engine of a partition. An answer is computed once in a batch."""
 
     def __init__(self, duck: duckdb.DuckDBPyConnection, stored: Callable[[str], StreamTable]) -> None:
         self._duck, self._stored = duck, stored
@@ -164,21 +158,21 @@ class WindowEvaluator:
         self._count = 0
 
     def answer(self, asked: PlannedQuery, view: WindowView) -> Rows:
-        """The solutions, in an order that is always the same. Raises QueryLimit for a query that takes too much, or has
-        too many of them."""
+        """Return the solutions, in a fixed order. Raises QueryLimit for a query that takes too much time or memory, or
+        has too many solutions."""
         sql = asked.plan.sql(view.instant.moment)
         key = sql, asked.backdrop, view.key
         if key not in self._answers:
-            self._answers[key] = self._asked(asked, sql, view)
+            self._answers[key] = self._evaluate(asked, sql, view)
         return self._answers[key]
 
     def forget(self) -> None:
-        """The turn is over."""
+        """Drop the answers and tables of a batch."""
         self._answers = {}
         while self._tables:
             self._drop()
 
-    def _asked(self, asked: PlannedQuery, sql: str, view: WindowView) -> Rows:
+    def _evaluate(self, asked: PlannedQuery, sql: str, view: WindowView) -> Rows:
         try:
             with CpuLimit(self._duck, WINDOW_CPU_SECONDS):
                 self._prepare(asked, view)
@@ -201,17 +195,17 @@ class WindowEvaluator:
             asked.backdrop.show()
 
     def _table(self, plan: WindowPlan, stream: str, content: WindowContent) -> str:
-        """A table of what is in a window. It is made anew for each, in the order of positions, so that nothing depends
-        on how the contents came together."""
+        """Return the table of the content of a window, in order of position, so that nothing depends on how the content
+        came together."""
         key = stream, plan.columns, content.key
-        table = self._tables.pop(key, None) or self._made_of(plan, stream, content)
+        table = self._tables.pop(key, None) or self._create_table(plan, stream, content)
         # The oldest goes first, so that none goes which the same query is about to read.
         self._tables[key] = table
         while len(self._tables) > max(_LIVE_TABLES, len(plan.windows)):
             self._drop()
         return table
 
-    def _made_of(self, plan: WindowPlan, stream: str, content: WindowContent) -> str:
+    def _create_table(self, plan: WindowPlan, stream: str, content: WindowContent) -> str:
         self._count += 1
         table = f"shown_{self._count}"
         selected = self._stored(stream).selected(content.positions, sorted(plan.columns) or ["position"])
@@ -223,18 +217,15 @@ class WindowEvaluator:
         self._duck.execute(f"DROP TABLE {self._tables.pop(next(iter(self._tables)))}")
 
 
-# Streams: what a place has of one, for all its queries.
-
-
 class WindowedStream:
-    """Its events by both clocks, and what they say."""
+    """A stream of a partition: its events, and their timelines by both clocks."""
 
     def __init__(self, duck: duckdb.DuckDBPyConnection, table: str, schema: pa.Schema) -> None:
         self.stored = StreamTable(duck, table, schema)
         self.timelines = {time: StreamTimeline() for time in TimeDomain}
 
     def add(self, entries: pa.Table, arrivals: Int64Array) -> ArrivedEvents:
-        """Events in the order of their positions, and when each counts as received."""
+        """Add events in order of position, with their arrival times."""
         sizes = pc.add(pc.count_substring(entries["text"], "\n"), 1).to_numpy().astype(np.int64)
         times, received = (entries[name].to_numpy() for name in ("time", "received"))
         arrived = ArrivedEvents(entries["position"].to_numpy(), sizes, arrivals, times, received)
@@ -244,15 +235,15 @@ class WindowedStream:
         return arrived
 
     def keep(self, needed: Iterable[TimedEvents]) -> None:
-        """Forget what nobody needs."""
+        """Drop the events that no query needs."""
         positions = union_positions(needed)
         self.stored.keep(positions)
         for timeline in self.timelines.values():
             timeline.keep(self.stored.positions)
 
     def kept(self, needed: Iterable[TimedEvents]) -> tuple[pa.Table, list[list[int]]]:
-        """The events that are needed, as they came; and of those that do not count as received when they were, their
-        positions and when they count."""
+        """Return the original events that are needed, and pairs of position and arrival time of those that arrived at
+        another time than they were received."""
         entries = self.stored.entries(union_positions(needed))
         known = self.timelines[TimeDomain.ARRIVAL].events
         order = np.argsort(known.positions)
@@ -263,5 +254,5 @@ class WindowedStream:
 
 
 def union_positions(needed: Iterable[TimedEvents]) -> Int64Array:
-    """The positions of all of them, each once, in order."""
+    """Return the positions of all events, each once, in order."""
     return np.unique(np.concatenate([np.empty(0, np.int64), *(each.positions for each in needed)]))

@@ -28,11 +28,9 @@ from triplewire.continuous.windows.assigners import (
 )
 from triplewire.model.events import END
 
-# Timelines: the events of a stream that are kept, in the order of one clock, for all windows over it.
-
 
 class StreamTimeline:
-    """Which events there are, not what they say."""
+    """The events of a stream in the order of one clock, for all windows over it."""
 
     def __init__(self) -> None:
         self.events: TimedEvents = NO_EVENTS
@@ -41,16 +39,16 @@ class StreamTimeline:
         self.events = self.events.joined(events)
 
     def within(self, span: WindowBounds, since: int, upto: int = END) -> Int64Array:
-        """The positions p with `since < p <= upto` of events in a span, in order."""
+        """Return the positions p with `since < p <= upto` of events within bounds, in order."""
         found = self._part(span).positions
         return np.sort(found[(found > since) & (found <= upto)])
 
     def later(self, start: int, since: int) -> TimedEvents:
-        """The events from a moment on that came after a position."""
+        """Return the events from a moment on, after a position."""
         return self.events.chosen(slice(self._place(start), None)).above(since)
 
     def keep(self, positions: Int64Array) -> None:
-        """Forget all others."""
+        """Drop all other events."""
         kept: NDArray[np.bool_] = np.isin(self.events.positions, positions)
         if not kept.all():
             self.events = self.events.chosen(kept)
@@ -60,10 +58,6 @@ class StreamTimeline:
 
     def _place(self, moment: int) -> int:
         return int(np.searchsorted(self.events.moments, moment, "left"))
-
-
-# A pane is moved from one instant to a later one, and never back. It shows the newest window that closed there or
-# before; which events are in it is settled when it closes.
 
 
 @dataclass(frozen=True)
@@ -85,21 +79,20 @@ PaneState: TypeAlias = Mapping[str, Any]
 
 
 class Pane(Protocol):
-    """Of a window over one stream, for a query that was registered at some position."""
+    """A window over one stream, as one query sees it."""
 
     def take(self, events: TimedEvents, closed: Instant | None) -> tuple[Mask, Mask]:
-        """Events that come, in the order of positions: which of them belong to any window, and which of these are lost,
-        because all those windows had closed up to an instant."""
+        """Add events, in order of position. Return masks of those that belong to any window, and of those that are
+        lost, because all their windows had closed up to an instant."""
 
     def next(self, after: Instant) -> Instant | None:
-        """When the next window closes."""
+        """Return when the next window closes."""
 
     def change(self, after: Instant) -> Instant | None:
-        """When the next window closes that does not hold what this one does."""
+        """Return when the next window closes whose content differs from this one."""
 
     def previous(self, before: Instant) -> Instant | None:
-        """When the last window closed before an instant; None where that does not matter, because `change` and `next`
-        are the same."""
+        """Return when the last window closed before an instant; None if `change` and `next` are the same."""
 
     def move(self, instant: Instant, upto: int) -> None:
         """Show the newest window at an instant. Events are known up to a position."""
@@ -108,17 +101,17 @@ class Pane(Protocol):
     def shown(self) -> WindowContent: ...
 
     def needed(self) -> TimedEvents:
-        """What must be kept for what is shown, and for windows to come."""
+        """Return the events that the current window and later ones need."""
 
     def state(self) -> PaneState:
-        """As JSON, beside the events themselves."""
+        """Return the state as JSON, without the events."""
 
     def restore(self, state: PaneState, events: TimedEvents) -> None:
-        """Be as another was, of whose stream these events were kept."""
+        """Restore the state of another pane, given the events that it needed."""
 
 
 class TimePane:
-    """A window of time. An event that comes when some of its windows are closed counts for the others."""
+    """A sliding window. A late event counts for those of its windows that are still open."""
 
     def __init__(self, sliding: SlidingWindows, timeline: StreamTimeline, since: int, spare: int = 0) -> None:
         """`spare` is how long after its end a window is kept for revision."""
@@ -156,12 +149,12 @@ class TimePane:
     def move(self, instant: Instant, upto: int) -> None:
         newest = self.sliding.newest(instant.moment)
         if newest.end != self._end:
-            # What comes late belongs to a window that is told again as if it had been there.
+            # Late events belong to a window that is revised as if they had been there.
             self._end, self._upto = newest.end, END if self._spare else upto
             self._shown = self.at(instant, upto)
 
     def at(self, instant: Instant, upto: int) -> WindowContent:
-        """What was to be seen at an instant, of all that is known up to a position."""
+        """Return the content at an instant, of the events up to a position."""
         newest = self.sliding.newest(instant.moment)
         return WindowContent(self._timeline.within(newest, self._since, upto), newest)
 
@@ -186,22 +179,16 @@ class TimePane:
             self._shown = self.at(Instant(self._end), self._upto)
 
 
-# Queues: windows that go by the order of events, of a number of triples or of a session.
-#
-# What was counted, and which session an event was in, is not changed any more by what comes late.
-
-
 class CountPane:
-    """The last triples of a stream, by the order of the query's clock. An event is late that would have to be counted
-    before others that were."""
+    """A counting window, in the order of the query's clock. An event is late if later ones were counted already."""
 
     def __init__(self, counting: CountingWindows) -> None:
         self._counting = counting
         self._events = NO_EVENTS
-        """In the order of instants; those up to `_counted` have been counted."""
+        """Events in the order of instants; those up to `_counted` have been counted."""
         self._counted = 0
         self._before = 0
-        """How many triples were counted before the first of them."""
+        """The number of triples that were counted before the first event."""
         self._shown = NO_CONTENT
 
     def take(self, events: TimedEvents, closed: Instant | None) -> tuple[Mask, Mask]:
@@ -263,8 +250,8 @@ class CountPane:
 
 
 class SessionPane:
-    """The session that ended last. An event is late whose own session, were it alone in it, would be over; what comes
-    within a gap of a session that is told already begins another."""
+    """The session that ended last. An event is late if a session of it alone would be over; one that comes within a gap
+    of a session that was reported begins another."""
 
     def __init__(self, gap: int) -> None:
         self._gap = gap
@@ -318,7 +305,7 @@ class SessionPane:
 
 
 def _late_mask(events: TimedEvents, instant: Instant | None) -> Mask:
-    """Which of these are at an instant or before."""
+    """Return a mask of the events at an instant or before."""
     if instant is None:
         return np.zeros(len(events), np.bool_)
     same = (events.moments == instant.moment) & (events.positions <= instant.position)
@@ -327,16 +314,13 @@ def _late_mask(events: TimedEvents, instant: Instant | None) -> Mask:
 
 
 def _pick_events(events: TimedEvents, positions: list[int]) -> TimedEvents:
-    """Those at some positions, of events in the order of instants."""
+    """Return the events at some positions."""
     return events.chosen(np.isin(events.positions, np.array(positions, np.int64)))
-
-
-# Views: what all windows of a query show at an instant.
 
 
 @dataclass(frozen=True)
 class WindowView:
-    """The query is asked of these contents, one for each of its windows."""
+    """The contents of all windows of a query at one instant."""
 
     instant: Instant
     contents: tuple[WindowContent, ...]
@@ -349,8 +333,8 @@ class WindowView:
 
 @dataclass(frozen=True)
 class WindowFiring:
-    """What is to be told: a view, beside the one before it, if there was one. What was told of that instant before is
-    told again only if it is something else now; `was` is what both views were then."""
+    """A view to report, and the view before it. In a revision, `was` has both views as they were reported last: it is
+    reported only if its result differs."""
 
     now: WindowView
     before: WindowView | None
@@ -359,15 +343,15 @@ class WindowFiring:
 
 
 def next_close(panes: Sequence[Pane], after: Instant) -> Instant | None:
-    """When the next of their windows closes."""
+    """Return when the next window of some panes closes."""
     return min((each for pane in panes if (each := pane.next(after)) is not None), default=None)
 
 
 def next_change(panes: Sequence[Pane], after: Instant) -> Instant | None:
-    """When the next of their windows closes that shows something else."""
+    """Return when the next window of some panes closes with another content."""
     return min((each for pane in panes if (each := pane.change(after)) is not None), default=None)
 
 
 def last_close(panes: Sequence[Pane], before: Instant) -> Instant:
-    """When the last of their windows closed before an instant."""
+    """Return when the last window of some panes closed before an instant."""
     return max(each for pane in panes if (each := pane.previous(before)) is not None)

@@ -38,7 +38,7 @@ from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import QUERY, query_from_change
 
 INPUTS = pa.schema([ENTRIES.field(name) for name in MATCHED_COLUMNS])
-"""What a place takes: the events of its streams."""
+"""The input of a partition: the events of its streams."""
 
 _STATE = b"windows"
 _REFUSED = (QueryLimit, NotFound, InputError)
@@ -46,8 +46,8 @@ _REFUSED = (QueryLimit, NotFound, InputError)
 
 @dataclass(frozen=True)
 class WindowFigures:
-    """What a place keeps: triples and bytes of all streams; of each query, by its id, the triples that are kept for it
-    and the events that were dropped because they came too late."""
+    """The size of a partition: triples and bytes of all streams; by query id, the triples that its windows hold, and
+    the late events that were dropped."""
 
     rows: int
     bytes: int
@@ -56,19 +56,19 @@ class WindowFigures:
 
 
 class WindowPartition:
-    """Not safe for threads. A pure function of what it learned, its inputs and its turns, but for queries that take too
-    much time."""
+    """A state partition: a pure function of registry changes, inputs and batches, but for queries that take too much
+    time. Not safe for threads."""
 
     def __init__(self, background: StaticData | None = None) -> None:
         ensure_recursion_limit()
         self._background = background or NoStaticData()
         self._duck = open_engine(WINDOW_MEMORY)
         self._streams: dict[str, WindowedStream] = {}
-        self._watches: dict[str, WindowedQuery] = {}
+        self._queries: dict[str, WindowedQuery] = {}
         self._refused: dict[str, tuple[ContinuousQuery, str]] = {}
-        """Queries that are to be suspended in the next turn, and why."""
+        """Queries that are suspended in the next batch, and why."""
         self._over: dict[str, int] = {}
-        """Queries that were suspended, and where they were registered."""
+        """Queries that were suspended, and the positions of their registration."""
         self._arrivals = ArrivalClock()
         self._upto = 0
         self._tables = 0
@@ -79,7 +79,7 @@ class WindowPartition:
 
     @property
     def streams(self) -> frozenset[str]:
-        """Those whose events it wants."""
+        """The streams whose events it needs."""
         return frozenset(self._streams)
 
     @property
@@ -88,19 +88,18 @@ class WindowPartition:
         return WindowFigures(
             sum(each.rows for each in stored),
             sum(each.bytes for each in stored),
-            {id: each.standing.weight for id, each in self._watches.items()},
-            {id: each.standing.dropped for id, each in self._watches.items()},
+            {id: each.progress.weight for id, each in self._queries.items()},
+            {id: each.progress.dropped for id, each in self._queries.items()},
         )
 
     def due(self, now: int) -> int | None:
-        """When, after a turn at `now`, the next is to come though there are no events; None where nothing depends on
-        it."""
-        times = (each.standing.due(now) for each in self._watches.values())
+        """Return when, after a batch at `now`, the next one is due even without events; None if none is."""
+        times = (each.progress.due(now) for each in self._queries.values())
         return min((each for each in times if each is not None), default=None)
 
     def apply_changes(self, changes: Iterable[RegistryChange]) -> None:
-        """What changed in the registry up to the end of the next turn, in order. What is known already may be told
-        again. A query that ends tells nothing more, not even in that turn."""
+        """Apply changes of the registry up to the end of the next batch, in order. Known changes may be repeated. A
+        query that ends reports nothing more, not even in that batch."""
         for change in changes:
             if change.kind == QUERY and change.value is None:
                 self._end(change.key)
@@ -108,9 +107,9 @@ class WindowPartition:
                 self._learn(change, query_from_change(change))
 
     def _learn(self, change: RegistryChange, query: ContinuousQuery) -> None:
-        watch = self._watches.get(query.id)
-        if watch is not None and _is_same_query(query, watch.query):
-            watch.query = query
+        windowed = self._queries.get(query.id)
+        if windowed is not None and _is_same_query(query, windowed.query):
+            windowed.query = query
         elif self._over.get(query.id) != query.since:
             self._end(query.id)
             if query.windowed and query.state is QueryState.ON:
@@ -127,13 +126,13 @@ class WindowPartition:
                 self._streams[name] = WindowedStream(self._duck, self._table("stream"), INPUTS)
             self._streams[name].stored.want({POSITION, *asked.plan.columns})
         timelines = {name: self._streams[name].timelines[query.time] for name in asked.plan.streams}
-        self._watches[query.id] = WindowedQuery(change, query, asked, WindowProgress(query, asked.plan, timelines))
+        self._queries[query.id] = WindowedQuery(change, query, asked, WindowProgress(query, asked.plan, timelines))
 
     def _asked(self, found: WindowPlan, query: ContinuousQuery) -> PlannedQuery:
         if not found.background:
             return PlannedQuery(found)
         quads = self._background.quads(found.registration.query.dataset, query.since)
-        return PlannedQuery(found, StaticTable.of(self._duck, self._table("background"), quads))
+        return PlannedQuery(found, StaticTable.load(self._duck, self._table("background"), quads))
 
     def _table(self, kind: str) -> str:
         self._tables += 1
@@ -141,54 +140,54 @@ class WindowPartition:
 
     def _end(self, id: str) -> None:
         self._refused.pop(id, None)
-        gone = self._watches.pop(id, None)
+        gone = self._queries.pop(id, None)
         if gone is None:
             return
-        if gone.asked.backdrop is not None:
-            gone.asked.backdrop.drop()
-        wanted = {name for each in self._watches.values() for name in each.asked.plan.streams}
+        if gone.planned.backdrop is not None:
+            gone.planned.backdrop.drop()
+        wanted = {name for each in self._queries.values() for name in each.planned.plan.streams}
         for name in [*self._streams]:
             if name not in wanted:
                 self._streams.pop(name).stored.drop()
 
-    def process(self, inputs: pa.Table, turn: BatchContext) -> pa.Table:
-        """A `RESULTS` table. Of inputs, the events of its own streams count."""
-        results = list(self._turned(inputs, turn, telling=True))
+    def process(self, inputs: pa.Table, context: BatchContext) -> pa.Table:
+        """Run a batch; return a `RESULTS` table. Inputs of other streams are ignored."""
+        results = list(self._run(inputs, context, reporting=True))
         results.sort(key=_result_order)
         return pa.Table.from_pylist(results, schema=RESULTS)
 
-    def restore(self, inputs: pa.Table, turn: BatchContext) -> None:
+    def restore(self, inputs: pa.Table, context: BatchContext) -> None:
         metadata = inputs.schema.metadata or {}
         if _STATE in metadata:
             self._load(inputs, orjson.loads(metadata[_STATE]))
         else:
-            for _ in self._turned(inputs, turn, telling=False):
+            for _ in self._run(inputs, context, reporting=False):
                 pass
 
-    def _turned(self, inputs: pa.Table, turn: BatchContext, *, telling: bool) -> Iterator[ResultRow]:
+    def _run(self, inputs: pa.Table, context: BatchContext, *, reporting: bool) -> Iterator[ResultRow]:
         arrived = self._arrived(inputs)
-        self._arrivals.advance(turn.now)
-        self._upto = turn.position
+        self._arrivals.advance(context.now)
+        self._upto = context.position
         for id, (query, reason) in sorted(self._refused.items()):
-            yield self._suspended(id, query, reason, turn)
-        for id, watch in sorted(self._watches.items()):
-            if watch.query.since > turn.position:
-                # Who makes a place again may know queries before their time.
+            yield self._suspended(id, query, reason, context)
+        for id, windowed in sorted(self._queries.items()):
+            if windowed.query.since > context.position:
+                # A partition that is rebuilt may know queries before their registration.
                 continue
             try:
-                watch.take(arrived, turn)
-                if telling:
-                    yield from watch.tell(self._evaluator, self._arrivals.reached, turn)
+                windowed.take(arrived, context)
+                if reporting:
+                    yield from windowed.report(self._evaluator, self._arrivals.reached, context)
                 else:
-                    watch.pass_by(self._arrivals.reached, turn)
+                    windowed.advance(self._arrivals.reached, context)
             except QueryLimit as error:
-                yield self._suspended(id, watch.query, str(error), turn)
+                yield self._suspended(id, windowed.query, str(error), context)
         self._evaluator.forget()
         for name, needed in self._needed().items():
             self._streams[name].keep(needed)
 
     def _arrived(self, inputs: pa.Table) -> dict[str, ArrivedEvents]:
-        """Events of streams that are wanted, by their streams."""
+        """Return the events of needed streams, by stream."""
         wanted = pc.is_in(inputs["stream"], pa.array(sorted(self._streams), pa.string()))
         entries = drop_opaque_payloads(inputs.filter(wanted)).select(INPUTS.names).sort_by(POSITION)
         arrivals = self._arrivals.take(entries["received"].to_numpy())
@@ -201,15 +200,15 @@ class WindowPartition:
             found[name] = self._streams[name].add(entries.filter(here), arrivals[here.to_numpy()])
         return found
 
-    def _suspended(self, id: str, query: ContinuousQuery, reason: str, turn: BatchContext) -> ResultRow:
+    def _suspended(self, id: str, query: ContinuousQuery, reason: str, context: BatchContext) -> ResultRow:
         self._end(id)
         self._over[id] = query.since
-        return suspension_row(query, reason, turn)
+        return suspension_row(query, reason, context)
 
     def _needed(self) -> dict[str, list[TimedEvents]]:
         found: dict[str, list[TimedEvents]] = {name: [] for name in self._streams}
-        for watch in self._watches.values():
-            for name, events in watch.standing.needed():
+        for windowed in self._queries.values():
+            for name, events in windowed.progress.needed():
                 found[name].append(events)
         return found
 
@@ -224,15 +223,15 @@ class WindowPartition:
             "arrivals": self._arrivals.reached,
             "moved": sorted(moved),
             "over": self._over,
-            "queries": [_query_state(each) for _, each in sorted(self._watches.items())],
+            "queries": [_query_state(each) for _, each in sorted(self._queries.items())],
         }
         table = pa.concat_tables(parts).sort_by(POSITION)
         return table.replace_schema_metadata({_STATE: orjson.dumps(state)})
 
     def _load(self, inputs: pa.Table, state: Mapping[str, Any]) -> None:
-        """Be as another place was. Of what was learned before, only later changes stay."""
-        later = [each.change for each in self._watches.values() if each.change.position > state["upto"]]
-        for id in [*self._watches, *self._refused]:
+        """Restore a snapshot. Changes of the registry after it stay."""
+        later = [each.change for each in self._queries.values() if each.change.position > state["upto"]]
+        for id in [*self._queries, *self._refused]:
             self._end(id)
         self._over, self._upto = dict(state["over"]), state["upto"]
         self._arrivals = ArrivalClock(state["arrivals"])
@@ -242,24 +241,24 @@ class WindowPartition:
             arrivals[np.searchsorted(positions, position)] = moment
         self._added(inputs.replace_schema_metadata(None), arrivals)
         for each in state["queries"]:
-            if watch := self._watches.get(each["change"]["key"]):
-                watch.standing.restore(each["standing"], self._upto)
+            if windowed := self._queries.get(each["change"]["key"]):
+                windowed.progress.restore(each["progress"], self._upto)
         self.apply_changes(later)
 
 
 def _is_same_query(query: ContinuousQuery, known: ContinuousQuery) -> bool:
-    """Is it the same query, of which only something else is said?"""
+    """Return whether a change leaves the answers of a query as they are."""
     names = ("text", "since", "time", "lateness", "late", "state")
     return all(getattr(query, name) == getattr(known, name) for name in names)
 
 
-def _query_state(watch: WindowedQuery) -> dict[str, Any]:
-    change = watch.change
+def _query_state(windowed: WindowedQuery) -> dict[str, Any]:
+    change = windowed.change
     place = {"position": change.position, "kind": change.kind, "key": change.key, "value": change.value}
-    return {"change": place, "standing": watch.standing.state()}
+    return {"change": place, "progress": windowed.progress.state()}
 
 
 def _result_order(result: ResultRow) -> tuple[bool, int, int, str, int]:
-    """By when windows closed; suspensions come last."""
+    """Order results by the close of their windows, suspensions last."""
     over = result["end"] is None
     return over, result["end"] or 0, result["at"] or 0, result["query"], result["revision"]

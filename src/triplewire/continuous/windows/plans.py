@@ -37,21 +37,21 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class WindowPlan:
-    """What is asked of windows: a SELECT, also where triples are built of its solutions."""
+    """A query over windows, compiled as a SELECT, also for a CONSTRUCT."""
 
     registration: Registration
     report: ReportStrategy
     template: tuple[Pattern, ...] | None
-    """Of a CONSTRUCT."""
+    """The template of a CONSTRUCT."""
     names: tuple[str, ...]
     """The variables that a solution has terms for, in order."""
     compiled: CompiledQuery
     columns: frozenset[str]
-    """Those of `quads` that it reads."""
+    """The columns of `quads` that it reads."""
     background: bool
-    """Does it read what is in no window?"""
+    """Whether it reads static data."""
     timed: bool
-    """Does it ask what time it is?"""
+    """Whether it calls NOW()."""
 
     @property
     def windows(self) -> tuple[WindowClause, ...]:
@@ -63,16 +63,16 @@ class WindowPlan:
 
     @property
     def fresh(self) -> bool:
-        """Does every solution make blank nodes of its own?"""
+        """Whether every solution makes blank nodes of its own."""
         return any(name.startswith("_:") for each in self.template or () for name in pattern_variables(each))
 
     @property
     def triples(self) -> bool:
-        """Does it read triples, whatever events they come from? Then each needs to be there only once."""
+        """Whether it reads only triples, and no events: then duplicates can be dropped."""
         return self.columns <= _TRIPLE
 
     def sql(self, moment: int) -> str:
-        """The query at a moment, which is now to it."""
+        """Return the SQL for a moment, which is the value of NOW()."""
         if not self.timed:
             return self.compiled.sql
         return _compile(self.registration, _EPOCH + timedelta(microseconds=moment)).sql
@@ -80,8 +80,8 @@ class WindowPlan:
 
 @lru_cache(maxsize=512)
 def plan_windows(text: str) -> WindowPlan:
-    """Raises what `parse_registration` raises, and Unsupported for a query without windows, for one that would answer
-    otherwise if it were asked again, and for a CONSTRUCT that never makes a triple."""
+    """Compile a query with windows. Raises what `parse_registration` raises, and Unsupported for a query without
+    windows, for one with volatile functions, and for a CONSTRUCT that never makes a triple."""
     registration = parse_registration(text)
     if registration.report is None:
         raise Unsupported("a query without windows", hint="it is answered by combinations of triples")
@@ -110,5 +110,5 @@ def _as_select(query: Query) -> Query:
 
 
 def _compile(registration: Registration, now: datetime) -> CompiledQuery:
-    """The same answer byte by byte, however contents came together."""
+    """Compile so that the answer is the same byte by byte, however the contents came together."""
     return compile_windows(registration, "duckdb", now=now, steady=True)

@@ -29,14 +29,14 @@ from triplewire.sparql.construct import build_graph
 
 
 class ResultKind(StrEnum):
-    """What a result is."""
+    """The kind of a result."""
 
     SELECT = "select"
     """Its payload is a SPARQL JSON results document."""
     CONSTRUCT = "construct"
     """Its payload is N-Triples."""
     SUSPENDED = "suspended"
-    """The query reached a limit and is asked no more; its payload says which."""
+    """The query exceeded a limit and is suspended; its payload says which."""
 
 
 RESULTS = pa.schema(
@@ -63,8 +63,6 @@ and `into` the stream which that is for. Rows are in the order of `end`, `at`, `
 last, and have no bounds."""
 
 
-# Answers: what windows told, as events of the streams which that is for.
-
 _MEDIA_TYPES: Mapping[str, str] = {
     ResultKind.SELECT: "application/sparql-results+json",
     ResultKind.CONSTRUCT: "application/n-triples",
@@ -73,13 +71,13 @@ _MEDIA_TYPES: Mapping[str, str] = {
 
 
 def results_to_events(results: pa.Table) -> list[tuple[str, Event]]:
-    """The events that carry the rows of a `RESULTS` table, in order, each with its stream. Their ids are always the
-    same, and so are they. What is for no stream is left out."""
+    """Return the events for the rows of a `RESULTS` table, in order, each with its stream; equal rows give equal
+    events. Rows without a stream are left out."""
     return [(row["into"], _result_event(row)) for row in results.to_pylist() if row["into"] is not None]
 
 
 def suspended_queries(results: pa.Table) -> Mapping[str, str]:
-    """Which queries reached a limit, by their ids, and what they did."""
+    """Return the queries that exceeded a limit, by id, and which."""
     rows = results.filter(pc.equal(results["kind"], ResultKind.SUSPENDED.value)).to_pylist()
     return {row["query"]: orjson.loads(row["payload"])["detail"] for row in rows}
 
@@ -95,7 +93,7 @@ def _event_body(row: Mapping[str, Any]) -> tuple[str, str]:
     media_type = _MEDIA_TYPES[row["kind"]]
     if row["kind"] == ResultKind.CONSTRUCT and payload:
         return media_type, "\n".join(_tab_separated(line) for line in payload.rstrip("\n").split("\n"))
-    # That a window has no triples any more is told, too, and an event has some.
+    # An event needs a triple, and an empty answer is reported, too.
     return media_type, OpaquePayload(media_type, payload.encode()).text(row["event"])
 
 
@@ -116,12 +114,9 @@ def _event_extensions(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "revision", str(row["revision"])
 
 
-# Payloads: an answer as it is told.
-
-
 def comparable_rows(plan: WindowPlan, solutions: Rows) -> Rows:
-    """What one answer is compared with another by: the triples that it builds; solutions, where there is no template,
-    or where it makes blank nodes, which are never the same."""
+    """Return the rows by which answers are compared: the triples of a CONSTRUCT, or solutions without a template and
+    for templates with blank nodes, which are never equal."""
     return solutions if plan.template is None or plan.fresh else tuple(sorted(_build_triples(plan, solutions, "")))
 
 
@@ -142,7 +137,7 @@ def write_solutions(plan: WindowPlan, rows: Rows, beside: dict[str, Any]) -> str
 
 
 def write_bounds(plan: WindowPlan, view: WindowView) -> list[dict[str, str | None]]:
-    """Of the windows that are shown, as JSON; of one that has not closed yet there are none."""
+    """Return the bounds of windows as JSON; a window that never closed has none."""
     return [
         {
             "name": clause.name,
@@ -159,12 +154,8 @@ def _build_triples(plan: WindowPlan, rows: Rows, name: str) -> list[tuple[str, s
     return build_graph(plan.template or (), (), named, name)
 
 
-# Reports: what of an answer is told, beside the one before it.
-
-
 def select_reported(report: ReportStrategy, now: Rows, before: Rows) -> Rows:
-    """As bags: a solution that is there twice and was there once is new once. In the order of the answer that has
-    them."""
+    """Return the rows that are reported, compared as bags, in the order of the answer that has them."""
     match report:
         case ReportStrategy.ALL:
             return now

@@ -34,15 +34,8 @@ from triplewire.storage.registry.ontologies import ONTOLOGY, LoadedOntology, ont
 from triplewire.storage.registry.ports import Registry, RegistryChange
 
 BACKGROUND_QUADS: Final = 500_000
-"""What a query with windows reads outside of them, loaded when it is registered: at worst some 250 MB for each."""
+"""Quads of static data that a query with windows may read, loaded when it is registered: at worst some 250 MB."""
 
-
-# | `FROM` | is |
-# |---|---|
-# | `<http://…/ontologies/rooms>`, or the IRI of what is an `owl:Ontology` in it | the triples of an ontology |
-# | `<http://…/streams/places>` | what was published to a stream |
-# | any other IRI | the events with this id |
-# | nothing | all that was published |
 
 _NAMED = re.compile(r"<.*/(streams|ontologies)/([A-Za-z0-9][A-Za-z0-9._~-]*)>")
 _PAGE = 5_000
@@ -51,18 +44,18 @@ _TERMS = ("subject", "predicate", "object", *(name for name in QUADS if name.sta
 
 
 class StaticData(Protocol):
-    """Knows what was published, and which ontologies there were, at any position."""
+    """The published data and ontologies as of a position."""
 
     def quads(self, dataset: Dataset, upto: int) -> pa.Table:
-        """What a query reads that was registered at a position, with the columns of `quads`. Each name of a dataset is
-        one graph of that name. Raises NotFound for a name that nothing has, and QueryLimit where it is too much."""
+        """Return the static data of a query that was registered at a position, with the columns of `quads`. Each name
+        of a dataset is a graph. Raises NotFound for an unknown name, and QueryLimit for too much data."""
 
 
 class NoStaticData:
-    """A background where there is none."""
+    """Static data that is empty."""
 
     def quads(self, dataset: Dataset, upto: int) -> pa.Table:
-        raise NotFound("there is nothing beside windows here; put every pattern into a WINDOW")
+        raise NotFound("there is no static data here; put every pattern into a WINDOW")
 
 
 @dataclass(frozen=True)
@@ -89,7 +82,7 @@ class PublishedStaticData:
         return _check_size(pa.concat_tables(parts))
 
     def _graph(self, duck: duckdb.DuckDBPyConnection, name: str, number: int, upto: int) -> pa.Table:
-        """All that goes by a name as one graph, each triple once."""
+        """Return the data of a name as one graph, each triple once."""
         found = self._source(duck, name, upto)
         terms = ", ".join(_TERMS)
         rest = ", ".join(
@@ -117,7 +110,7 @@ class PublishedStaticData:
         return self._published(duck, upto, f"{column} = (SELECT value FROM wanted)")
 
     def _published(self, duck: duckdb.DuckDBPyConnection, upto: int, condition: str) -> str:
-        """What lies in the lake and beyond it, as the columns of `quads`."""
+        """Return the SQL for the quads of the lake, and of the log beyond it."""
         snapshot = self.lake.files()
         duck.register("entries", self._beyond(snapshot.upto, upto))
         parts = [f"SELECT * FROM ({_explode_sql()}) WHERE {condition}"]
@@ -136,7 +129,7 @@ class PublishedStaticData:
         return pa.concat_tables(pages)
 
     def _ontology(self, iri: str, name: str | None, upto: int) -> LoadedOntology | None:
-        """The one of a name, or, without a name, the one that says it is this ontology; as it was at a position."""
+        """Return an ontology as it was at a position: by its name, or by the IRI that it declares."""
         if name is not None:
             return self._loaded(lambda change: change.key == name, self.registry.get(ONTOLOGY, name), upto)
         said = f"{iri}\t{RDF_TYPE}\t<{OWL}Ontology>"
@@ -155,7 +148,7 @@ class PublishedStaticData:
         return None if newest is None or newest.value is None else ontology_from_change(newest)
 
     def _earlier(self, wanted: Callable[[RegistryChange], bool], upto: int) -> RegistryChange | None:
-        """The last change up to a position, of all that there ever were: it was replaced since."""
+        """Return the last change up to a position, for an ontology that was replaced since."""
         found, after = None, 0
         while page := self.registry.changes(after, upto, _PAGE):
             found = next((each for each in reversed(page) if each.kind == ONTOLOGY and wanted(each)), found)
@@ -188,25 +181,22 @@ def _check_size(quads: pa.Table) -> pa.Table:
     return quads
 
 
-# Backdrops: what a query reads that is in no window, as a table of the place.
-
-
 @dataclass(frozen=True)
 class StaticTable:
-    """Of one query, loaded once."""
+    """The static data of one query as a table, loaded once."""
 
     duck: duckdb.DuckDBPyConnection
     table: str
 
     @classmethod
-    def of(cls, duck: duckdb.DuckDBPyConnection, table: str, quads: pa.Table) -> StaticTable:
+    def load(cls, duck: duckdb.DuckDBPyConnection, table: str, quads: pa.Table) -> StaticTable:
         duck.register("loading", quads)
         duck.execute(f"CREATE OR REPLACE TABLE {table} AS FROM loading")
         duck.unregister("loading")
         return cls(duck, table)
 
     def show(self) -> None:
-        """As the relations `quads` and `events`."""
+        """Let the relations `quads` and `events` be this table."""
         self.duck.execute(f"CREATE OR REPLACE TEMP VIEW quads AS FROM {self.table}")
         self.duck.execute("CREATE OR REPLACE TEMP VIEW events AS FROM quads WHERE quad = 0")
 

@@ -28,19 +28,12 @@ WINDOW_GRACE_SECONDS: Final = 0.5
 before may yet be on its way to the disk. One that takes longer counts for the next window."""
 
 WINDOW_IDLE_SECONDS: Final = 5.0
-"""Of a stream of which nothing came for so long the watermark follows the clock, so that windows close by event time,
-too. Other streams of the same query do not wait for it."""
+"""The idle time of a stream after which its watermark follows the clock, so that windows close by event time, too.
+Other streams of the same query do not wait for it."""
 
 REVISED_WINDOWS: Final = 1_000
 """Windows, by their steps, that are kept to be told again when something comes late; no longer than they are wide."""
 
-
-# *Arrival time* is when the log took an event in. It never goes back: where the machine's clock was set back, or an
-# event became durable later than others that were received after it, the event counts from where time had come to
-# already. So no event is ever late by arrival.
-#
-# *Event time* is what publishers say. A watermark follows the greatest of it at a distance, the lateness that the
-# query allows. Of a stream of which nothing comes any more it follows the clock instead, so that its windows close.
 
 SECOND = 1_000_000
 
@@ -74,14 +67,14 @@ class ArrivalClock:
 
 @dataclass(frozen=True)
 class StreamProgress:
-    """What a watermark goes by, of one stream: the greatest event time, which counts no further than when the event
-    was received, and when the last event was."""
+    """The progress of one stream: the greatest event time, at most the time of receipt, and when the last event was
+    received."""
 
     greatest: int
     received: int
 
     @classmethod
-    def of(cls, times: Int64Array, received: Int64Array) -> StreamProgress:
+    def from_times(cls, times: Int64Array, received: Int64Array) -> StreamProgress:
         return cls(int(np.minimum(times, received).max()), int(received.max()))
 
     def and_then(self, other: StreamProgress) -> StreamProgress:
@@ -145,12 +138,6 @@ class Watermark:
         self.seen = {name: StreamProgress(*each) for name, each in state["seen"].items()}
 
 
-# Revisions: windows of time that are told again, because something came late that belongs to them.
-#
-# A window is kept for as long after its end as it is wide, or as the widest window of its query is, and no longer than
-# for `REVISED_WINDOWS` steps. What comes later still is dropped.
-
-
 def revision_time(windows: Sequence[SlidingWindows]) -> int:
     """Return how long after its end a window of a query is kept for revision, in microseconds."""
     return min(max(each.width for each in windows), REVISED_WINDOWS * min(each.step for each in windows))
@@ -167,7 +154,7 @@ class WindowRevisions:
         self._closed: list[tuple[Instant, int]] = []
         """Up to where windows had closed, and up to which position events were known then."""
         self._told: dict[Instant, tuple[int, int]] = {}
-        """Of what was looked at again: how often, and up to which position events were known the last time."""
+        """Revisions so far by instant: how many, and the position up to which events were known at the last."""
         self._due: set[Instant] = set()
         self._spare = spare
 
@@ -198,7 +185,7 @@ class WindowRevisions:
         self._told = {each: told for each, told in self._told.items() if each > least}
         self._due = {each for each in self._due if each > least}
 
-    def showings(self, begun: Instant, upto: int, most: int) -> Iterator[WindowFiring]:
+    def firings(self, begun: Instant, upto: int, most: int) -> Iterator[WindowFiring]:
         """The oldest of those that are due, of all that is known up to a position."""
         for instant in sorted(self._due)[:most]:
             revision, known = self._told.get(instant, (0, self._known(instant)))

@@ -61,38 +61,28 @@ from triplewire.sparql import WindowClause
 from triplewire.storage.registry.ports import RegistryChange
 
 WINDOW_TRIPLES: Final = 1_000_000
-"""That are kept for the windows of one continuous query: at worst some 500 MB. With more it is suspended."""
+"""Triples in the windows of one continuous query: at worst some 500 MB. A query with more is suspended."""
 
 WINDOWS_TOLD: Final = 256
-"""How often a query is asked in one batch: after a pause, windows close one after the other in several batches. Of
-those in a row that hold the same, so many at most are told, the newest."""
+"""Evaluations of a query in one batch: after a pause, windows close in several batches. Windows in a row with equal
+contents are reported that often at most, the newest."""
 
-
-# ```
-#           told                        closes in this turn          not yet
-# ──────────────────────────┬──────────────────────────────────┬──────────────▶ instants
-#                        frontier        t      t      t     reached
-# ```
-#
-# At each instant t at which one of its windows closes the query is asked once, of what each of its windows shows then:
-# the newest window that closed at t or before. Where no event entered or left any of them since the instant before,
-# the same is told again, or nothing where only differences are told.
 
 Timelines = Mapping[str, StreamTimeline]
-"""By streams, all of the clock that the query goes by."""
+"""Timelines by stream, all of the query's clock."""
 
 _NEVER = Instant(END, END)
 
 
 class WindowProgress:
-    """Given the same events and turns it shows the same, whatever the answers are."""
+    """The windows of a query from batch to batch: a pure function of events and batches."""
 
     def __init__(self, query: ContinuousQuery, plan: WindowPlan, timelines: Timelines) -> None:
         self.query, self.plan = query, plan
         self.dropped = 0
         """Events that came too late to count for any window."""
         self.last: WindowView | None = None
-        """What windows showed when the last of them closed."""
+        """The view when the last window closed."""
         self._timelines = timelines
         self._revisions: WindowRevisions | None = None
         sliding = [SlidingWindows(each.range, each.step) for each in plan.windows if each.kind == "time"]
@@ -111,37 +101,39 @@ class WindowProgress:
 
     @property
     def weight(self) -> int:
-        """How many triples are kept for it."""
+        """The number of triples in its windows."""
         return sum(int(each.needed().sizes.sum()) for each in self._panes)
 
     def needed(self) -> Iterator[tuple[str, TimedEvents]]:
-        """The events that must be kept for it, with their streams."""
+        """Yield the events that its windows need, with their streams."""
         return ((clause.stream, pane.needed()) for clause, pane in self._paired())
 
-    def take(self, arrived: Mapping[str, ArrivedEvents], turn: BatchContext) -> None:
-        """What a batch brought. Its timelines have it already."""
+    def take(self, arrived: Mapping[str, ArrivedEvents], context: BatchContext) -> None:
+        """Add the events of a batch, which the timelines have already."""
         since = self.query.since
         fresh = {name: each for name, some in arrived.items() if len((each := some.above(since)).positions)}
         if self.query.time is TimeDomain.EVENT:
-            self._see(fresh, turn)
+            self._see(fresh, context)
         elif self._frontier is None:
-            self._begin(fresh, turn)
+            self._begin(fresh, context)
         for name, each in fresh.items():
             self._offer(name, each.by(self.query.time))
 
-    def _see(self, fresh: Mapping[str, ArrivedEvents], turn: BatchContext) -> None:
+    def _see(self, fresh: Mapping[str, ArrivedEvents], context: BatchContext) -> None:
         if self._watermark is None:
-            self._watermark = self._fresh_watermark(min(self.query.created or turn.now, turn.now))
-        self._watermark.see({name: StreamProgress.of(each.times, each.received) for name, each in fresh.items()})
-        self._watermark.advance(turn.now)
+            self._watermark = self._fresh_watermark(min(self.query.created or context.now, context.now))
+        self._watermark.see(
+            {name: StreamProgress.from_times(each.times, each.received) for name, each in fresh.items()}
+        )
+        self._watermark.advance(context.now)
 
     def _fresh_watermark(self, begun: int) -> Watermark:
         return Watermark(self.plan.streams, int(self.query.lateness * SECOND), begun)
 
-    def _begin(self, fresh: Mapping[str, ArrivedEvents], turn: BatchContext) -> None:
-        """By arrival, those windows are told that close after the query was registered."""
+    def _begin(self, fresh: Mapping[str, ArrivedEvents], context: BatchContext) -> None:
+        """By arrival time, windows are reported that close after the registration."""
         moments = (int(each.arrivals[0]) for each in fresh.values())
-        self._begun = Instant(min(self.query.created or turn.now, turn.now, *moments), self.query.since)
+        self._begun = Instant(min(self.query.created or context.now, context.now, *moments), self.query.since)
         self._frontier = self._begun
 
     def _offer(self, stream: str, events: TimedEvents) -> None:
@@ -154,22 +146,22 @@ class WindowProgress:
         held, lost = (np.stack(masks) for masks in zip(*taken, strict=True))
         self.dropped += int((lost.any(axis=0) & ~(held & ~lost).any(axis=0)).sum())
 
-    def showings(self, arrived: int | None, turn: BatchContext) -> Iterator[WindowFiring]:
-        """What is to be told in a turn, in order; those that were told before come first. `arrived` is up to where
-        arrival time has come."""
-        reached = self._reached(arrived, turn)
+    def firings(self, arrived: int | None, context: BatchContext) -> Iterator[WindowFiring]:
+        """Yield the views to report in a batch, in order, revisions first. `arrived` is the progress of arrival
+        time."""
+        reached = self._reached(arrived, context)
         left = WINDOWS_TOLD
         if self._revisions is not None and self._begun is not None:
-            for showing in self._revisions.showings(self._begun, turn.position, left):
+            for firing in self._revisions.firings(self._begun, context.position, left):
                 left -= 1
-                yield showing
+                yield firing
         if reached is not None and self._started(reached):
-            yield from self._closing(reached, turn.position, left)
+            yield from self._closing(reached, context.position, left)
         if self._revisions is not None and self._frontier is not None:
-            self._revisions.closed(self._frontier, turn.position)
+            self._revisions.closed(self._frontier, context.position)
 
     def due(self, now: int) -> int | None:
-        """When, after a turn, there may be more to tell though nothing more comes; None where that is never."""
+        """Return when, after a batch, there may be more to report even without events; None for never."""
         if self._revisions is not None and self._revisions.due:
             return now
         if self._frontier is None:
@@ -181,9 +173,9 @@ class WindowProgress:
             return max(now, ArrivalClock.due(instant.moment))
         return now if Instant(self._watermark.reached or 0) >= instant else self._watermark.due(instant.moment, now)
 
-    def _reached(self, arrived: int | None, turn: BatchContext) -> Instant | None:
+    def _reached(self, arrived: int | None, context: BatchContext) -> Instant | None:
         if self.query.time is TimeDomain.ARRIVAL:
-            return None if arrived is None else Instant(arrived, turn.position)
+            return None if arrived is None else Instant(arrived, context.position)
         moment = None if self._watermark is None else self._watermark.reached
         return None if moment is None else Instant(moment)
 
@@ -197,7 +189,7 @@ class WindowProgress:
         return self._frontier is not None
 
     def _closing(self, reached: Instant, upto: int, left: int) -> Iterator[WindowFiring]:
-        """So many instants at most; the others come in the next turn."""
+        """Yield the views of at most `left` instants; the others follow in the next batch."""
         assert self._frontier is not None
         while left > 0:
             first = next_close(self._panes, self._frontier)
@@ -209,7 +201,7 @@ class WindowProgress:
                 left -= 1
                 yield self._show(first, upto)
                 continue
-            # Nothing entered or left: what is told most of all is what came last.
+            # Nothing entered or left: the newest windows are reported first of all.
             end = min(change, Instant(reached.moment, reached.position + 1))
             for instant in [] if self._silent else self._newest(first, end, left):
                 left -= 1
@@ -217,7 +209,7 @@ class WindowProgress:
             self._move(last_close(self._panes, end), upto)
 
     def _newest(self, first: Instant, end: Instant, most: int) -> list[Instant]:
-        """The last instants from one on, and before an end, at which a window closes."""
+        """Return the last instants from `first` on, and before `end`, at which a window closes."""
 
         def backwards() -> Iterator[Instant]:
             instant = last_close(self._panes, end)
@@ -249,7 +241,7 @@ class WindowProgress:
         return zip(self.plan.windows, self._panes, strict=True)
 
     def state(self) -> dict[str, Any]:
-        """As JSON, beside the events themselves."""
+        """Return the state as JSON, without the events."""
         return {
             "dropped": self.dropped,
             "begun": self._begun and [*self._begun],
@@ -261,7 +253,7 @@ class WindowProgress:
         }
 
     def restore(self, state: Mapping[str, Any], upto: int) -> None:
-        """Be as another was at the end of a turn. Its timelines have the events that were kept."""
+        """Restore the state after a batch. The timelines have the events that are needed."""
         self.dropped = state["dropped"]
         self._begun, self._frontier, last = (
             None if state[name] is None else Instant(*state[name]) for name in ("begun", "frontier", "last")
@@ -286,76 +278,74 @@ def _open_pane(clause: WindowClause, timeline: StreamTimeline, since: int, spare
             return SessionPane(clause.range)
 
 
-# Watches: one query in its place, and what it tells.
-
 ResultRow = dict[str, Any]
 """A row of `RESULTS`."""
 
 _CACHED_ANSWERS = 2
-"""Answers: that of the last instant, and of the one before."""
+"""Answers that are cached: that of the last instant, and of the one before."""
 
 
 @dataclass
 class WindowedQuery:
-    """`change` is what registered it."""
+    """A registered query, its plan and its progress. `change` is its registration."""
 
     change: RegistryChange
     query: ContinuousQuery
-    asked: PlannedQuery
-    standing: WindowProgress
+    planned: PlannedQuery
+    progress: WindowProgress
     _answers: dict[object, Rows] = field(default_factory=dict)
 
-    def take(self, arrived: Mapping[str, ArrivedEvents], turn: BatchContext) -> None:
-        """Raises QueryLimit where more would have to be kept than may be."""
-        wanted = {name: each for name, each in arrived.items() if name in self.asked.plan.streams}
-        self.standing.take(wanted, turn)
-        if self.standing.weight > WINDOW_TRIPLES:
+    def take(self, arrived: Mapping[str, ArrivedEvents], context: BatchContext) -> None:
+        """Add the events of a batch. Raises QueryLimit for too many triples."""
+        wanted = {name: each for name, each in arrived.items() if name in self.planned.plan.streams}
+        self.progress.take(wanted, context)
+        if self.progress.weight > WINDOW_TRIPLES:
             raise QueryLimit(f"its windows hold more than {WINDOW_TRIPLES} triples")
 
-    def tell(self, evaluator: WindowEvaluator, arrived: int | None, turn: BatchContext) -> Iterator[ResultRow]:
-        """What is told in a turn. Raises QueryLimit."""
-        for showing in self.standing.showings(arrived, turn):
-            rows = self._rows(evaluator, showing.now, showing.before)
-            if showing.was is None and not rows:
+    def report(self, evaluator: WindowEvaluator, arrived: int | None, context: BatchContext) -> Iterator[ResultRow]:
+        """Yield the results of a batch. Raises QueryLimit."""
+        for firing in self.progress.firings(arrived, context):
+            rows = self._rows(evaluator, firing.now, firing.before)
+            if firing.was is None and not rows:
                 continue
-            if showing.was is not None and rows == self._rows(evaluator, *showing.was):
+            if firing.was is not None and rows == self._rows(evaluator, *firing.was):
                 continue
-            yield self._result(showing, rows, turn)
+            yield self._result(firing, rows, context)
 
-    def pass_by(self, arrived: int | None, turn: BatchContext) -> None:
-        """Go on without telling anything."""
-        for _ in self.standing.showings(arrived, turn):
+    def advance(self, arrived: int | None, context: BatchContext) -> None:
+        """Advance without reporting anything."""
+        for _ in self.progress.firings(arrived, context):
             pass
 
     def _rows(self, evaluator: WindowEvaluator, now: WindowView, before: WindowView | None) -> Rows:
-        report = self.asked.plan.report
+        report = self.planned.plan.report
         earlier = () if before is None or report is ReportStrategy.ALL else self._answer(evaluator, before)
         return select_reported(report, self._answer(evaluator, now), earlier)
 
     def _answer(self, evaluator: WindowEvaluator, view: WindowView) -> Rows:
-        """Where nothing entered or left, the answer is the same."""
-        key = view.key, view.instant.moment if self.asked.plan.timed else None
+        """Return the answer over a view, from the cache if no event entered or left."""
+        key = view.key, view.instant.moment if self.planned.plan.timed else None
         if key not in self._answers:
-            found = comparable_rows(self.asked.plan, evaluator.answer(self.asked, view))
+            found = comparable_rows(self.planned.plan, evaluator.answer(self.planned, view))
             for old in [*self._answers][: 1 - _CACHED_ANSWERS]:
                 del self._answers[old]
             self._answers[key] = found
         return self._answers[key]
 
-    def _result(self, showing: WindowFiring, rows: Rows, turn: BatchContext) -> ResultRow:
-        plan, view, id = self.asked.plan, showing.now, self._event(showing)
+    def _result(self, firing: WindowFiring, rows: Rows, context: BatchContext) -> ResultRow:
+        plan, view, id = self.planned.plan, firing.now, self._event(firing)
         windows = write_bounds(plan, view)
-        beside = {"query": self.query.id, "report": plan.report, "revision": showing.revision, "windows": windows}
+        beside = {"query": self.query.id, "report": plan.report, "revision": firing.revision, "windows": windows}
         kind = ResultKind.SELECT if plan.template is None else ResultKind.CONSTRUCT
         starts = [each.bounds.start for each in view.contents if each.bounds is not None]
         return {
-            "position": turn.position,
+            "position": context.position,
             "query": self.query.id,
             "into": self.query.into,
             "start": min(starts, default=view.instant.moment),
             "end": view.instant.moment,
             "at": view.instant.position,
-            "revision": showing.revision,
+            "revision": firing.revision,
             "report": plan.report,
             "kind": kind,
             "payload": write_solutions(plan, rows, beside)
@@ -365,22 +355,22 @@ class WindowedQuery:
             "event": id,
         }
 
-    def _event(self, showing: WindowFiring) -> str:
-        instant = showing.now.instant
-        return f"{answer_prefix(self.query.id)}:{instant.moment}:{instant.position}:{showing.revision}"
+    def _event(self, firing: WindowFiring) -> str:
+        instant = firing.now.instant
+        return f"{answer_prefix(self.query.id)}:{instant.moment}:{instant.position}:{firing.revision}"
 
 
 def answer_prefix(query: str) -> str:
-    """How the ids of a query's answers begin."""
+    """Return the prefix of the ids of a query's answers."""
     return ANSWER + quote(query, safe="")
 
 
-def suspension_row(query: ContinuousQuery, reason: str, turn: BatchContext) -> ResultRow:
-    """That a query is asked no more."""
+def suspension_row(query: ContinuousQuery, reason: str, context: BatchContext) -> ResultRow:
+    """Return the result row that says that a query is suspended."""
     problem = {"type": "about:blank", "title": "the query is suspended", "detail": reason, "query": query.id}
     row = dict.fromkeys(("start", "end", "at", "report", "windows"))
     return row | {
-        "position": turn.position,
+        "position": context.position,
         "query": query.id,
         "into": query.into,
         "revision": 0,

@@ -33,8 +33,6 @@ from triplewire.spark.dataframes.format import (
 )
 from triplewire.spark.dataframes.publish import PublishReport, TaskPublisher, check_events, check_key, refusal_error
 
-# Readers: an origin as Spark's batches and streams see it.
-
 Offset = dict[str, int]
 
 
@@ -96,8 +94,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert isinstance(partition, ScanRange)
         return self._origin.read(partition, self._schema)
 
-
-# Writers: the format `triplewire` as something to write to, from batches and from streams.
 
 _WRITE_OPTIONS = ("url", "token", "stream")
 _SPARK_OPTIONS = ("checkpointlocation", "queryname")

@@ -129,8 +129,6 @@ def _triples(text: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(lines.offsets, made).cast(_TRIPLES)
 
 
-# Options: what a program says about where events or quads come from, checked once.
-
 READ_OPTIONS = (
     "path",
     "url",
@@ -233,9 +231,6 @@ def _parse_time(text: str) -> datetime:
         return datetime.fromisoformat(text)
     except ValueError:
         raise BadRequest(f"as_of must be an ISO 8601 time, such as 2026-11-16T08:30:00Z, not {text!r}") from None
-
-
-# Origins: where events or quads come from, as Spark reads them. A lake's table is one, a running broker another.
 
 
 @dataclass

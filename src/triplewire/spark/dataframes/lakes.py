@@ -68,8 +68,6 @@ def _parse_time(at: datetime | str) -> datetime:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-# Ontologies: those that a broker has, for queries by what follows from them.
-
 _REGISTRY = "log.db"
 
 

@@ -56,11 +56,6 @@ SPARK_ROWS: Final = 10_000
 """Rows of one Arrow batch that a task hands to Spark: as many as Spark makes of its own."""
 
 
-# Filters: conditions that Spark hands down, as files that need not be opened and rows that need not leave them.
-#
-# A file that is passed over has no row that a filter lets through. Rows are chosen by DuckDB, which orders numbers
-# (NaN last) and texts (by bytes) as Spark does, so that Spark need not look again.
-
 _COMPARISONS: Mapping[type[Filter], Callable[[Any, Any], Any]] = {
     EqualTo: operator.eq,
     GreaterThan: operator.gt,
@@ -300,8 +295,6 @@ def _plain_strings(entries: pa.Table) -> pa.Table:
     ]
     return entries.cast(pa.schema(fields))
 
-
-# A running broker as an origin: what its log keeps, read over HTTP in pages.
 
 _POSITION = ("position",)
 

@@ -40,8 +40,6 @@ SPARK_FAILURES: Final = 20
 """Refused events that a report names, with the reason; the others it counts."""
 
 
-# Publishers: what a task does with its events. They go to a broker many at a time, and what is refused is told.
-
 _NO_IRI = re.compile(r'[\s<>"]')
 _TIMES = range(-62_135_596_800_000_000, 253_402_300_800_000_000)
 _PAUSE = 0.1

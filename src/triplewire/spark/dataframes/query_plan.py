@@ -30,8 +30,6 @@ from triplewire.sparql.compiler.facets import lexical_body, unescape
 from triplewire.sparql.queries import ensure_recursion_limit
 from triplewire.sparql.sql import Sql, call, case, every, length, number, text
 
-# Terms: how they become columns of a frame.
-
 TermForm: TypeAlias = Literal["text", "plain", "number", "time"]
 """`text` is canonical N-Triples, from which nothing is lost; `plain` what STR() gives; `number` and `time` are doubles
 and timestamps, null for other terms."""

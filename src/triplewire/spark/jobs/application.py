@@ -50,9 +50,6 @@ LOG_BYTES: Final = 8 * 1024**3
 """How much event text the log keeps at most."""
 
 
-# Warm-up: what is slow the first time is done before the pipeline says that it is ready.
-
-
 def warm_up(spark: SparkSession, ports: JobPorts, costs: CpuCosts) -> None:
     """Start the workers, load the registry in them and run both transforms once over an event that nobody published.
     What it matches is dropped, and it is stored in a directory that is thrown away."""

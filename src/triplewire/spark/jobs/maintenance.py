@@ -77,13 +77,6 @@ LEFTOVER_SECONDS: Final = 600.0
 task writes its file within seconds."""
 
 
-# The eraser: goes through the steps of every erasure that was asked for, until no byte is left.
-#
-# ```
-# asked at p ──▶ all queries and the lake are past p ──▶ find ──▶ outbox ──▶ log ──▶ lake ──▶ state ──▶ history ──▶ …
-#                what was read before p is written by now         each is done again where nobody wrote down that it was
-# ```
-
 logger = logging.getLogger(__name__)
 
 _MICRO = 1_000_000

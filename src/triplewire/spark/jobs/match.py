@@ -37,9 +37,6 @@ from triplewire.storage.registry.ontologies import BATCH_EVENTS, ONTOLOGY
 from triplewire.storage.registry.ports import Registry, RegistryChange
 from triplewire.storage.registry.subscriptions import LANE, SHAPE, SUBSCRIPTION
 
-# Workers keep a matcher across batches; it knows the registry up to the position at which their part of the batch
-# ends.
-
 matchers: dict[Path, Matcher] = {}
 """Of this worker process, by the directory that they share with other workers."""
 
@@ -83,17 +80,6 @@ def _worker_matcher(ports: JobPorts) -> Matcher:
         freeze_heap()
     return matchers[ports.index_files]
 
-
-# The slow lane: shapes that are too expensive are matched by a query of their own, for which nobody else waits.
-#
-# ```
-# position        made ───────────────── p, the registry's `lane` ─────────────────▶
-# main lane       matches it ──────────▶ │
-# slow lane                              │ matches it, as fast as it can ──────────▶
-# ```
-#
-# Both lanes may tell more than their part of a shape's matches, for a batch that p lies in; neither tells less.
-# Whoever reads them takes those up to p from one and those after it from the other.
 
 slow_matchers: dict[object, SlowLaneMatcher] = {}
 """Of this worker process, by the way in which their registry is opened."""

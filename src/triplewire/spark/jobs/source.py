@@ -141,11 +141,6 @@ def split_positions(after: int, upto: int, parts: int) -> list[InputPartition]:
     return [PositionRange(first, last) for first, last in pairwise(marks)]
 
 
-# Moments: the log as a stream whose offsets have a time beside the position.
-#
-# The time of a batch is written down with it before it runs, so that a batch that is done again is done at the same
-# time; and a batch may come though nothing was published, because a window is to close.
-
 TIMED_LOG_SOURCE = "triplewire-moments"
 
 
@@ -193,9 +188,6 @@ class TimedLogReader(LogReader):
         assert self._log is not None
         following = self._log.read(upto, self._log.head(), 1)
         return min(now, int(following["received"][0].as_py())) if following.num_rows else now
-
-
-# Checkpoints: what Spark wrote down about a streaming query, read back.
 
 
 @dataclass(frozen=True)

@@ -51,9 +51,6 @@ LANE_BATCHES: Final = 3
 """Batches in a row in which a shape is expensive before it goes to the slow lane, where it stays."""
 
 
-# Accounts: what each shape costs, batch by batch, and which of them is too expensive to be matched with the others.
-
-
 @dataclass
 class CostTracker:
     """In the driver. Nothing of it is kept over a restart: whoever is expensive soon is again."""

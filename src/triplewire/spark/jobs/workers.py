@@ -19,8 +19,6 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from triplewire.config.settings import hide
 
-# Workers: the Python processes in which Spark runs our transforms, and what is done once in each of them.
-
 
 def hide_pandas() -> None:
     """Called first by whatever runs in a worker, before anything else of ours is done there."""
@@ -68,9 +66,6 @@ def _run_each(
             yield pack_results(function(items[number]))
     # What was sorted here is not needed again: the worker lives on, and should not hold its memory.
     pa.default_memory_pool().release_unused()
-
-
-# Costs: the CPU time that our transforms take in the workers, added up in the driver.
 
 
 @dataclass(frozen=True)
