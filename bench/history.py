@@ -136,7 +136,7 @@ def start_store_query(settings: Settings, first: int) -> Iterator[StoreQuery]:
     with start_spark("history", settings) as spark:
         ports, gate = pipeline_ports(settings), settings.data.absolute() / "gate"
         gated = replace(ports, open_log=partial(_open_gated, ports.open_log, first, gate))
-        work = JobContext(spark, gated, settings.checkpoints, CpuCosts.of(spark.sparkContext))
+        work = JobContext(spark, gated, settings.checkpoints, CpuCosts.create(spark.sparkContext))
         warm_up(spark, gated, work.costs)
         started = StoreQuery(work, start_store(work, settings.store_interval), gate)
         started.wait_stored(first)

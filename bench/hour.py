@@ -126,7 +126,7 @@ class HousekeeperThread:
 
     def _turn(self) -> float:
         began = time.perf_counter()
-        self.keeper.turn()
+        self.keeper.run_due()
         return time.perf_counter() - began
 
     def _settle(self) -> None:

@@ -195,7 +195,7 @@ class MatchEngine:
 
     @cached_property
     def _costs(self) -> CpuCosts:
-        return CpuCosts.of(self.spark.sparkContext)
+        return CpuCosts.create(self.spark.sparkContext)
 
     def _read(self, events: EventFiles) -> DataFrame:
         return self.spark.read.schema(from_arrow_schema(BLOCKS)).parquet(str(events.directory))

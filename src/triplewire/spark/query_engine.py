@@ -44,7 +44,7 @@ QUERY_SETTINGS = {
 
 
 def configure_session(session: SparkSession) -> None:
-    """What a session needs for queries to mean what they should."""
+    """The session settings that queries need to be answered correctly."""
     for name, value in QUERY_SETTINGS.items():
         session.conf.set(name, value)
 
@@ -154,8 +154,8 @@ def _compute_closure(session: SparkSession, step: PreparationStep, first: DataFr
 
 @contextmanager
 def _without_constraints(session: SparkSession) -> Iterator[None]:
-    """What is known of a column is not kept with a checkpoint: Spark fails on a union of two (`key not found`) where
-    that is known of a column of the plan before, as for pairs that begin at a constant."""
+    """Drop the constraints of a plan before a checkpoint: Spark fails on a union of two checkpoints (`key not found`)
+    if a column of the plan has one, as for pairs that begin at a constant."""
     session.conf.set(_CONSTRAINTS, "false")
     try:
         yield

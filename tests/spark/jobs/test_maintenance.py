@@ -39,10 +39,10 @@ def test_it_waits_until_compaction_pays(grown: Grown, clock: ManualClock) -> Non
     kept = keeper(grown, clock)
     for _ in range(2):
         grown.append(4)
-        kept.turn()
+        kept.run_due()
     assert kept.state()["fresh"] == 2
     grown.append(4)
-    kept.turn()
+    kept.run_due()
     state = kept.state()
     assert (state["fresh"], state["quads"], state["moved"]) == (0, 24, 24)
     assert len(grown.house.zones(grown.lake.files()).zones) == 2
@@ -51,10 +51,10 @@ def test_it_waits_until_compaction_pays(grown: Grown, clock: ManualClock) -> Non
 def test_retention_comes_every_hour(grown: Grown, clock: ManualClock) -> None:
     kept = keeper(grown, clock, MaintenanceRules(LakeRetention.parsed(["1h"])))
     grown.append(4)
-    kept.turn()
+    kept.run_due()
     assert kept.state()["quads"] == 8
     clock.advance(RETAIN_SECONDS)
-    kept.turn()
+    kept.run_due()
     assert kept.state()["quads"] == 0
 
 
@@ -65,7 +65,7 @@ def test_a_checkpoint_is_written_when_there_were_many_commits(
     kept = keeper(grown, clock)
     grown.append(1)
     grown.append(1)
-    kept.turn()
+    kept.run_due()
     assert (grown.house.table / "_delta_log" / "_last_checkpoint").exists()
 
 
@@ -73,9 +73,9 @@ def test_what_nobody_reads_goes(grown: Grown, clock: ManualClock) -> None:
     kept = keeper(grown, clock, MaintenanceRules(hours=0))
     for _ in range(3):
         grown.append(4)
-    kept.turn()
+    kept.run_due()
     clock.advance(VACUUM_SECONDS)
-    kept.turn()
+    kept.run_due()
     there = {str(path.relative_to(grown.house.table)) for path in grown.house.table.rglob("quads-*.parquet")}
     assert there == {each.path for each in grown.lake.files().files}
 
@@ -85,9 +85,9 @@ def test_while_another_keeps_house_it_waits(grown: Grown, clock: ManualClock) ->
     for _ in range(3):
         grown.append(4)
     with hold_maintenance_lock(grown.house.table):
-        kept.turn()
+        kept.run_due()
     assert kept.state()["fresh"] == 3
-    kept.turn()
+    kept.run_due()
     assert kept.state()["fresh"] == 0
 
 
@@ -104,11 +104,11 @@ def test_what_fails_is_told_and_tried_again(grown: Grown, clock: ManualClock) ->
     for _ in range(3):
         grown.append(4)
     with pytest.raises(OSError, match="no space left"):
-        kept.turn()
+        kept.run_due()
     assert kept.state()["error"] == "no space left on device"
     assert grown.rows().total() == 24
     broken.clear()
-    kept.turn()
+    kept.run_due()
     assert "error" not in kept.state()
     assert kept.state()["fresh"] == 0
 
@@ -124,6 +124,6 @@ def test_progress_can_be_seen(grown: Grown, clock: ManualClock) -> None:
     kept = keeper(grown, clock)
     for _ in range(3):
         grown.append(4)
-    kept.turn()
+    kept.run_due()
     assert (seen[0]["work"], seen[0]["done"], seen[0]["of"]) == ("sorting into zones", 0, 24)
     assert "work" not in kept.state()

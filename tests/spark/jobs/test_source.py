@@ -108,4 +108,4 @@ def test_small_batches_keep_a_distance_and_large_ones_come_at_once() -> None:
 
 def test_options_say_what_a_batch_is() -> None:
     batching = Batching(7, 2, 10, 99, 0.5)
-    assert Batching.of({name: str(value) for name, value in asdict(batching).items()}) == batching
+    assert Batching.from_options({name: str(value) for name, value in asdict(batching).items()}) == batching

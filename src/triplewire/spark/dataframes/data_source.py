@@ -63,7 +63,7 @@ class FilteringReader(BatchReader):
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets are positions. What a batch reads is fixed by its two offsets, so a replayed batch reads the same."""
+    """Offsets are positions. Two offsets fix what a batch reads, so a replayed batch reads the same."""
 
     def __init__(self, origin: ScanOrigin, options: ReadOptions, schema: StructType) -> None:
         self._origin = origin
@@ -97,20 +97,20 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 _WRITE_OPTIONS = ("url", "token", "stream")
 _SPARK_OPTIONS = ("checkpointlocation", "queryname")
-"""What is said to Spark about a stream comes here, too."""
+"""Spark passes the options of a stream here, too."""
 _BATCH_PROPERTIES = ("sql.streaming.queryId", "streaming.sql.batchId")
-"""What Spark tells each task of a stream."""
+"""The numbers that Spark gives to each task of a stream."""
 
 
 @dataclass
 class TaskCommit(WriterCommitMessage):
-    """What one task says to the driver."""
+    """The commit message of one task."""
 
     tally: PublishReport
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Publishes what it is given. What a task has published stays, whatever becomes of the others."""
+    """Publishes rows. Events that a task has published stay, even if others fail."""
 
     def __init__(self, publisher: TaskPublisher) -> None:
         self._publisher = publisher

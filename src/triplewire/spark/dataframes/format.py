@@ -91,7 +91,7 @@ _TRIPLES = pa.list_(pa.field("element", pa.struct([pa.field(name, pa.string()) f
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """What Spark takes the batches of a frame of this schema for."""
+    """The Spark schema of a frame of Arrow batches."""
     return pa.schema([(each.name, _ARROW.get(type(each.dataType), _TRIPLES)) for each in schema])
 
 
@@ -169,7 +169,7 @@ class ReadOptions:
     pushdown: bool = True
     """Whether filters are taken, for which the session must hand them down."""
     token: str | None = field(default=None, repr=False)
-    """What is shown to a broker."""
+    """The token that is sent to a broker."""
 
 
 def parse_options(given: Mapping[str, str]) -> ReadOptions:
@@ -235,7 +235,7 @@ def _parse_time(text: str) -> datetime:
 
 @dataclass
 class ScanRange(InputPartition):
-    """What one task reads: the positions p with `after < p <= upto`, of these files if they are in files."""
+    """The input of one task: the positions p with `after < p <= upto`, of some files if the origin is a lake."""
 
     after: int
     upto: int
@@ -253,7 +253,7 @@ class ScanOrigin(Protocol):
         holds something; `after` itself if there is nothing new."""
 
     def parts(self, after: int, upto: int) -> list[ScanRange]:
-        """What tasks are to read of the positions between two, each row in one part."""
+        """Divide the positions between two into inputs of tasks, each row in one of them."""
 
     def read(self, part: ScanRange, schema: StructType) -> Iterator[pa.RecordBatch]:
         """The rows of one part, with these columns. The same part gives the same rows each time."""

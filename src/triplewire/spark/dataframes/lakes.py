@@ -50,7 +50,7 @@ def find_table(lake: str | Path) -> Path:
 
 
 def parse_version(version: int | None, as_of: datetime | str | None) -> VersionOrTime | None:
-    """Which version is meant; None for the newest."""
+    """Return the version that the options name; None for the newest."""
     if version is not None and as_of is not None:
         raise BadRequest("version and as_of are both given; give one of them")
     if as_of is not None:
@@ -72,7 +72,7 @@ _REGISTRY = "log.db"
 
 
 def open_ontologies(lake: LakeReference) -> OntologyTables:
-    """Of the broker whose data directory this is. Raises BadRequest for what is none."""
+    """Return the ontologies of the broker with this data directory. Raises BadRequest for another directory."""
     file = Path(lake).expanduser() / _REGISTRY if isinstance(lake, str | Path) else None
     if file is None or not file.is_file():
         raise BadRequest(

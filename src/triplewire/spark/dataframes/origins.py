@@ -96,7 +96,7 @@ class PushedFilter:
 
 
 def push_filter(given: Filter, columns: Mapping[str, str]) -> PushedFilter | None:
-    """What is pushed down, if it can be. `columns` are those of a frame with those of quads that hold the same."""
+    """Return a condition that is pushed down, if it can be. `columns` maps columns of the frame to columns of quads."""
     inner, negated = (given.child, True) if isinstance(given, Not) else (given, False)
     (name, *rest) = getattr(inner, "attribute", ("",))
     if rest or name not in columns or not _is_supported(inner):
@@ -300,7 +300,7 @@ _POSITION = ("position",)
 
 
 class BrokerOrigin:
-    """Events or quads of a broker. Of filters it takes positions and the stream; the rest is left to Spark."""
+    """Events or quads of a broker. Filters on position and stream are pushed down; Spark applies the others."""
 
     def __init__(self, options: ReadOptions) -> None:
         assert options.url is not None
@@ -318,7 +318,7 @@ class BrokerOrigin:
             head = parse_position(client.health()["head"])
             if most is None or head <= after:
                 return max(after, head)
-            # Who asks after the start asks for what is kept; whether something was before that is told to others.
+            # A reader that begins later reads what is there; only one that resumes is told of a gap.
             probe = max(after, START + 1)
             earliest = client.page(probe, probe + 1).earliest
         if earliest is not None and after > START and self._options.fail_on_gap:
@@ -364,7 +364,7 @@ class BrokerOrigin:
         return True
 
     def _takes_stream(self, name: str) -> bool:
-        """What is no name of a stream is left to Spark, which finds nothing; so is a second one."""
+        """Leave a value that is no stream name to Spark, which finds nothing, and a second name, too."""
         try:
             wanted = check_stream_name(name)
         except BadRequest:

@@ -56,7 +56,7 @@ class PublishFailure:
 
 @dataclass(frozen=True)
 class PublishReport:
-    """What became of some events. `examples` are the first failures."""
+    """The outcome of publishing some events. `examples` are the first failures."""
 
     events: int = 0
     quads: int = 0
@@ -80,14 +80,14 @@ class PublishReport:
 
 @dataclass(frozen=True)
 class TaskPublisher:
-    """Publishes to one broker; to one stream, or to that which each event names. What goes under the same `key` in the
-    same requests goes once."""
+    """Publishes to one broker: to one stream, or to the stream that each event names. Equal requests with the same
+    `key` are published once."""
 
     url: str
     stream: str | None
     key: str
     token: str | None = field(default=None, repr=False)
-    """What is shown to the broker; by default what the environment of the executor says."""
+    """The token for the broker; by default that of the executor's environment."""
 
     def publish(self, batches: Iterable[pa.RecordBatch]) -> PublishReport:
         """Returns when all are durable or refused. Raises Unavailable if the broker does not answer; then some may be
@@ -106,7 +106,7 @@ class TaskPublisher:
 
 @dataclass(frozen=True)
 class RequestSender:
-    """What a task has open while it publishes."""
+    """The connection of a task while it publishes."""
 
     client: AsyncClient
     key: str
@@ -169,7 +169,7 @@ def _text_bytes(each: StreamEvent) -> int:
 
 
 def _read_events(batch: pa.RecordBatch, stream: str | None) -> tuple[list[StreamEvent], list[PublishReport]]:
-    """Those of a batch, and those that cannot be sent."""
+    """Return the events of a batch, and those that cannot be sent."""
     found: list[StreamEvent] = []
     wrong: list[PublishReport] = []
     for row in _read_rows(batch):
@@ -279,7 +279,7 @@ def check_key(key: str | None) -> str:
 
 
 def refusal_error(report: Report) -> BadRequest:
-    """What to say of events that were refused."""
+    """Return the error message for events that were refused."""
     first = report.examples[0]
     return BadRequest(
         f"{report.failures} of {report.events + report.failures} events were refused, the others are published; "

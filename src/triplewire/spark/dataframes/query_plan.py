@@ -81,7 +81,7 @@ _FORMS: Mapping[str, Callable[[Sql], Sql]] = {
 
 @dataclass(frozen=True)
 class FrameQuery:
-    """What is asked, of which version of a lake, and how terms are to come out."""
+    """A query, the version of the lake that it reads, and the form of its terms."""
 
     lake: LakeReference
     query: str

@@ -30,7 +30,7 @@ def sparql(
     null where it has no value; an ASK one row with the boolean `answer`; CONSTRUCT and DESCRIBE have `subject`,
     `predicate` and `object`. `terms` says how these come: as `text`, canonical N-Triples; `plain`, what STR() gives;
     `number`, doubles; `time`, timestamps; or by name, `{"value": "number"}`, the others as text. Paths of any length
-    (`+`, `*`) are followed right away, by jobs of `spark`. Of the session nothing is changed, and executors need
+    (`+`, `*`) are followed right away, by jobs of `spark`. The session stays as it is, and executors need
     nothing of Triplewire.
 
     Raises SparqlSyntax and Unsupported for the query, NotFound for the lake or its version, BadRequest for the rest.

@@ -52,7 +52,7 @@ LOG_BYTES: Final = 8 * 1024**3
 
 def warm_up(spark: SparkSession, ports: JobPorts, costs: CpuCosts) -> None:
     """Start the workers, load the registry in them and run both transforms once over an event that nobody published.
-    What it matches is dropped, and it is stored in a directory that is thrown away."""
+    Its matches are dropped, and it is stored in a temporary directory."""
     position, count = ports.open_log().head(), spark.sparkContext.defaultParallelism
     blocks = pa.Table.from_batches(
         [block for _ in range(count) for block in pack_table(_warm_up_entries(position).select(MATCHED_COLUMNS))]
@@ -98,7 +98,7 @@ TRIM_BEATS = 150
 
 @dataclass(frozen=True)
 class PipelineApplication:
-    """Everything that a running pipeline is made of."""
+    """The parts of a running pipeline."""
 
     settings: Settings
     ports: JobPorts
@@ -123,7 +123,7 @@ class PipelineApplication:
             "triplewire", settings.master, settings.driver_memory, objects=settings.log_format == JSON
         )
         traces = open_tracer(settings.traces, "pipeline", settings.trace_ratio)
-        work = JobContext(spark, self.ports, settings.checkpoints, CpuCosts.of(spark.sparkContext), traces=traces)
+        work = JobContext(spark, self.ports, settings.checkpoints, CpuCosts.create(spark.sparkContext), traces=traces)
         try:
             queries = self._started(work, stop)
             _collect_jvm_garbage(spark)
@@ -146,7 +146,7 @@ class PipelineApplication:
         return Eraser(self.ports.open_stores(), house, self.clock, memory, began)
 
     def _started(self, work: JobContext, stop: Flag) -> list[StreamingQuery]:
-        """Both queries, once each has passed a mark that is set now, on workers that are warm."""
+        """Start both queries, and wait until each has passed the position of a new registry entry, on warm workers."""
         ports = self.ports
         warming = Thread(target=warm_up, args=(work.spark, ports, work.costs), daemon=True)
         warming.start()
@@ -182,10 +182,10 @@ class PipelineApplication:
             slow = start_slow_lane(work, self.settings.match_interval)
             queries += [] if slow is None else [slow]
         if all(query.name != CONTINUOUS_JOB for query in queries):
-            ongoing = start_continuous(work, self._course(work))
+            ongoing = start_continuous(work, self._continuous_options(work))
             queries += [] if ongoing is None else [ongoing]
 
-    def _course(self, work: JobContext) -> ContinuousOptions:
+    def _continuous_options(self, work: JobContext) -> ContinuousOptions:
         settings = self.settings
         return ContinuousOptions(
             path=settings.continuous.absolute(),
@@ -195,8 +195,8 @@ class PipelineApplication:
         )
 
     def _trim(self) -> None:
-        """Let go of what is older than retention allows and was both matched and stored, and of its matches. The slow
-        lane and continuous queries are not waited for: they could fill the disk."""
+        """Trim events beyond retention that were both matched and stored, and their matches. The slow lane and
+        continuous queries do not hold this up: they could fill the disk."""
         log, outbox = self.ports.open_log(), self.ports.open_outbox("")
         done = min(outbox.head(), self.ports.open_lake().files().upto)
         try:

@@ -279,7 +279,7 @@ def start_continuous(job: JobContext, options: ContinuousOptions) -> StreamingQu
 
 
 def publish_answers(log: Log, events: Sequence[tuple[str, Event]]) -> None:
-    """Append answers to their streams. Those of a replayed batch have the same ids, and are not stored twice."""
+    """Append answers to their streams. Answers of a replayed batch have the same ids, and are not stored twice."""
     ordered = sorted(events, key=itemgetter(0))
     publications = [
         Publication(stream, [event for _, event in answers], given=frozenset(event.id for _, event in answers))

@@ -58,23 +58,23 @@ from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import LANE, QUERY, newest_renewal, request_renewal
 
 HOUSE_SECONDS: Final = 2.0
-"""Between two looks of the housekeeper at the lake: as often as it grows by a few files."""
+"""Seconds between two checks of the lake: as often as it grows by a few files."""
 
 HOUSE_PAUSE_SECONDS: Final = 30.0
-"""What the housekeeper waits when something failed, as with a full disk, before it tries again."""
+"""Seconds before maintenance is tried again after a failure, as with a full disk."""
 
 RETAIN_SECONDS: Final = 3_600.0
-"""Between two looks at what is too old, at least: each that finds something begins every reader's copy anew."""
+"""Seconds between two applications of retention, at least: each that drops rows makes every reader copy the lake."""
 
 CHECKPOINT_COMMITS: Final = 100
-"""Commits of the lake after which its state is written down: who opens it reads so many at most, in some 20 ms."""
+"""Commits of the lake from one checkpoint to the next: a reader reads that many at most, in some 20 ms."""
 
 VACUUM_SECONDS: Final = 3_600.0
-"""Between two times that what nobody reads goes from the disk."""
+"""Seconds between two vacuums."""
 
 LEFTOVER_SECONDS: Final = 600.0
-"""From when on a data file of the lake without an end, that nobody has written to, counts as left behind by a crash. A
-task writes its file within seconds."""
+"""Seconds without a write after which an unfinished data file counts as left behind by a crash. A task writes its file
+within seconds."""
 
 
 logger = logging.getLogger(__name__)
@@ -84,7 +84,7 @@ _MICRO = 1_000_000
 
 @dataclass(frozen=True)
 class ErasureWork:
-    """One erasure, and what is known of it."""
+    """An erasure, and the losses of events by it."""
 
     erasure: Erasure
     lake: LakeErasure
@@ -93,19 +93,20 @@ class ErasureWork:
 
 @dataclass
 class Eraser:
-    """One for each lake. It does in turn what was asked for, and nothing twice that was written down as done."""
+    """The eraser of a lake. It runs requested erasures in order, and repeats no step that was recorded as done."""
 
     stores: ErasableStores
     house: MaintenanceContext
     clock: Clock
     memory: float
-    """Seconds for which those who answer queries may still hold what the lake has no more."""
+    """Seconds for which query processes may still hold data that the lake has lost."""
     began: int = 0
-    """When this process did, before any query: what was being written before that is written by nobody."""
+    """When this process began: unfinished files from before are written by no process."""
     _torn: dict[str, set[Path]] = field(default_factory=dict)
 
     def advance(self) -> int:
-        """Do what can be done now; how many erasures still go on. What fails is done again the next time."""
+        """Do what can be done now; return how many erasures are pending. A step that fails is tried again the next
+        time."""
         changes = self.stores.registry.list(ERASING)
         for change in changes:
             try:
@@ -125,7 +126,7 @@ class Eraser:
             self._finish(change, receipt)
 
     def _passed(self, position: int) -> bool:
-        """Whether all that was read before a position is written. What is read later has nothing of it."""
+        """Whether everything that was read before a position is written. Later reads have no erased data."""
         stores = self.stores
         heads = [stores.outbox.head(), self.house.lake.files().upto]
         if stores.registry.list(LANE, limit=1):
@@ -135,7 +136,7 @@ class Eraser:
         return min(heads) >= position
 
     def _take_out(self, erasure: Erasure, receipt: ErasureReceipt) -> ErasureReceipt:
-        """The steps that keep house. One that must wait gives None; then no other is taken."""
+        """Run the steps that need the maintenance lock. A step that must wait returns None, and ends the run."""
         work, receipt = self._found(erasure, receipt)
         steps: dict[str, Callable[[ErasureWork, ErasureReceipt], ErasureReceipt | None]] = {
             "outbox": self._outbox,
@@ -153,7 +154,7 @@ class Eraser:
         return receipt
 
     def _found(self, erasure: Erasure, receipt: ErasureReceipt) -> tuple[ErasureWork, ErasureReceipt]:
-        """What goes is written down before any of it does, so that whoever goes on knows all of it."""
+        """Write the losses before any data goes, so that an erasure that is continued knows all of them."""
         lake = LakeErasure(self.house, erasure)
         losses = lake.remembered()
         if losses is None:
@@ -174,7 +175,7 @@ class Eraser:
         return receipt.counted(files=work.lake.rewrite())
 
     def _state(self, work: ErasureWork, receipt: ErasureReceipt) -> ErasureReceipt | None:
-        """Continuous queries make what they keep anew, from a log and a lake that have nothing of it."""
+        """Let continuous queries rebuild their state from a log and a lake without the erased data."""
         stores = self.stores
         if not stores.registry.list(QUERY, limit=1):
             stores.state.clear()
@@ -189,13 +190,13 @@ class Eraser:
             oldest is not None and oldest < asked.position
         ):
             return None
-        # Since matches went they may have answered once more with what they had.
+        # Since matches were erased, queries may have answered once more from the old state.
         stores.outbox.erase(work.losses["position"].to_pylist())
         return receipt
 
     def _history(self, work: ErasureWork, receipt: ErasureReceipt) -> ErasureReceipt | None:
-        """What older versions name was rewritten with the rest; left is what the table's log says, and what crashes
-        left behind."""
+        """Revise the table's log, and drop files that crashes left behind. Files of older versions were rewritten with
+        the rest."""
         named = {*self.house.lake.files().paths}
         torn = {path for path in work.lake.torn() if str(path) not in named and not self._dropped(path, receipt)}
         waiting = self._torn.setdefault(receipt.id, torn) & torn
@@ -206,7 +207,7 @@ class Eraser:
         return receipt.counted(entries=work.lake.revise())
 
     def _dropped(self, path: Path, receipt: ErasureReceipt) -> bool:
-        """Delete a file without an end if nobody writes it any more."""
+        """Delete an unfinished file if no process writes it any more."""
         # What is written now was read after everything that was asked for before it was passed.
         oldest = max(receipt.requested, self.began, self.clock.now() - LEFTOVER_SECONDS * _MICRO)
         if path.stat().st_mtime * _MICRO >= oldest:
@@ -218,7 +219,7 @@ class Eraser:
         return self.clock.now() >= receipt.steps["lake"] + self.memory * _MICRO
 
     def _finish(self, change: RegistryChange, receipt: ErasureReceipt) -> None:
-        """The name goes last: with it goes the knowledge of what there is to do."""
+        """Erase the name last: without it, the erasure could not be continued."""
         now = self.clock.now()
         if change.value:
             LakeErasure(self.house, erasure_from_change(change)).forget()
@@ -238,7 +239,7 @@ class Eraser:
 
 
 def _merge_losses(lake: pa.Table, log: pa.Table) -> pa.Table:
-    """What events lose, wherever they are: the lake may have let go of what the log has, and the other way round."""
+    """Merge the losses of events in lake and log, since retention of one may have dropped what the other has."""
     missing = log.filter(pc.invert(pc.is_in(log["position"], lake["position"].combine_chunks())))
     return pa.concat_tables([lake, missing]).sort_by("position")
 
@@ -248,7 +249,7 @@ MAINTENANCE_POOL = "housekeeping"
 
 @dataclass(frozen=True)
 class MaintenanceRules:
-    """By which a lake is kept: for how long, how even, and for how many hours older versions can be read."""
+    """Retention, balance, and the hours for which older versions of a lake can be read."""
 
     retention: LakeRetention = field(default_factory=LakeRetention)
     balance: BalanceSettings = field(default_factory=BalanceSettings)
@@ -256,7 +257,7 @@ class MaintenanceRules:
 
 
 class LakeMaintenance:
-    """Does what is due, one piece of work at a time. Whatever fails is tried again later: nothing depends on it."""
+    """Maintenance of a lake, one step at a time. A step that fails is tried again later; nothing depends on it."""
 
     def __init__(self, house: MaintenanceContext, rules: MaintenanceRules, clock: Clock) -> None:
         self._house = replace(house, told=self._hear)
@@ -270,22 +271,22 @@ class LakeMaintenance:
         self._steps: tuple[Callable[[], None], ...] = (self._compact, self._retain, self._write_down, self._sweep)
 
     def state(self) -> Mapping[str, Any]:
-        """What there is and what is being done, for those who ask."""
+        """Return the size of the lake and the current work, for the heartbeat."""
         told: dict[str, Any] = {**lake_totals(self._house.lake.files()), "moved": self._moved}
         now = self._progress
         if now is not None:
             told |= {"work": now.work, "done": now.done, "of": now.of}
         return told | ({"error": self._error} if self._error else {})
 
-    def turn(self) -> None:
-        """Everything that is due now, unless another process keeps house."""
+    def run_due(self) -> None:
+        """Do everything that is due, unless another process holds the maintenance lock."""
         try:
             with hold_maintenance_lock(self._house.table):
                 for step in self._steps:
                     step()
             self._error = ""
         except Conflict as error:
-            logger.info("housekeeping waits: %s", error)
+            logger.info("maintenance waits: %s", error)
         except Exception as error:
             self._error = str(error)[:500]
             raise
@@ -314,7 +315,7 @@ class LakeMaintenance:
             self._house, self._rules.retention, datetime.fromtimestamp(self._clock.now() / 1_000_000, UTC)
         )
         if lost:
-            logger.info("retention let go of %s quads", lost)
+            logger.info("retention dropped %s quads", lost)
 
     def _write_down(self) -> None:
         version = self._house.lake.files().version
@@ -325,12 +326,12 @@ class LakeMaintenance:
         if self._clock.ticks() - self._swept < VACUUM_SECONDS:
             return
         self._swept = self._clock.ticks()
-        self._progress = MaintenanceProgress("deleting what nobody reads", 0, 0)
+        self._progress = MaintenanceProgress("vacuum", 0, 0)
         vacuum(self._house.table, self._rules.hours)
 
 
 class MaintenanceThread:
-    """A housekeeper and an eraser at work, in a thread of their own."""
+    """The thread that runs maintenance and erasures."""
 
     def __init__(self, keeper: LakeMaintenance, eraser: Eraser, context: SparkContext) -> None:
         self._keeper = keeper
@@ -341,7 +342,7 @@ class MaintenanceThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """End what is being done. It is begun again another time; what was not committed was not done."""
+        """Stop the current work. What was not committed is repeated another time."""
         self._stop.set()
         self._context.cancelJobGroup(MAINTENANCE_POOL)
         self._thread.join(FAREWELL_SECONDS)
@@ -352,8 +353,8 @@ class MaintenanceThread:
         while not self._stop.wait(HOUSE_SECONDS):
             try:
                 self._eraser.advance()
-                self._keeper.turn()
+                self._keeper.run_due()
             except Exception:
                 if not self._stop.is_set():
-                    logger.exception("housekeeping failed; it is tried again")
+                    logger.exception("maintenance failed and is tried again")
                     self._stop.wait(HOUSE_PAUSE_SECONDS)

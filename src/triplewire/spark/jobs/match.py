@@ -38,12 +38,12 @@ from triplewire.storage.registry.ports import Registry, RegistryChange
 from triplewire.storage.registry.subscriptions import LANE, SHAPE, SUBSCRIPTION
 
 matchers: dict[Path, Matcher] = {}
-"""Of this worker process, by the directory that they share with other workers."""
+"""The matchers of this worker process, by the directory that they share with other workers."""
 
 
 def match_blocks(blocks: DataFrame, ports: JobPorts, costs: CpuCosts) -> DataFrame:
-    """From a frame of `BLOCKS` to one of blocks of `MATCHES`. A pure function of the entries and of the registry as it
-    was at their positions."""
+    """Return the matches of a frame of `BLOCKS`, as blocks of `MATCHES`. A pure function of the entries and of the
+    registry as it was at their positions."""
     match = partial(_match_partition, ports, costs)
     return blocks.mapInArrow(match, from_arrow_schema(BLOCKS))
 
@@ -58,12 +58,12 @@ def _match_partition(ports: JobPorts, costs: CpuCosts, batches: Iterable[pa.Reco
 
 
 def collect_matches(blocks: DataFrame) -> pa.Table:
-    """In the driver: all matches of a frame of blocks."""
+    """Collect all matches of a frame of blocks in the driver."""
     return pa.concat_tables([MATCHES.empty_table(), *unpack_blocks(blocks.toArrow().to_batches())])
 
 
 def match_entries(ports: JobPorts, entries: pa.Table) -> pa.Table:
-    """Those of a batch of `ENTRIES`, in order, each matched against the registry as it was at its position."""
+    """Match a batch of `ENTRIES`, in order, each against the registry as it was at its position."""
     matcher = _worker_matcher(ports)
     before = matcher.learned
     found = matcher.match(entries)
@@ -73,7 +73,6 @@ def match_entries(ports: JobPorts, entries: pa.Table) -> pa.Table:
 
 
 def _worker_matcher(ports: JobPorts) -> Matcher:
-    """This worker's matcher."""
     if ports.index_files not in matchers:
         warm_up()
         matchers[ports.index_files] = Matcher(ports.open_registry(), ports.index_files)
@@ -82,13 +81,13 @@ def _worker_matcher(ports: JobPorts) -> Matcher:
 
 
 slow_matchers: dict[object, SlowLaneMatcher] = {}
-"""Of this worker process, by the way in which their registry is opened."""
+"""The matchers of this worker process, by the opener of their registry."""
 
 
 @dataclass
 class SlowLaneMatcher:
-    """The subscriptions of the slow lane, kept up by registry changes. The evaluator alone matches them: it is
-    complete, and in this lane nobody is in a hurry."""
+    """The subscriptions of the slow lane. Only the evaluator matches them: it is complete, and speed does not matter
+    here."""
 
     registry: Registry
     evaluator: Evaluator = field(default_factory=lambda: Evaluator(_making=make_table))
@@ -96,21 +95,22 @@ class SlowLaneMatcher:
     members: set[str] = field(default_factory=set)
 
     def match(self, entries: pa.Table) -> pa.Table:
-        """Of a batch of `ENTRIES`, in order. An ontology that changes within it holds from there on."""
+        """Match a batch of `ENTRIES`, in order. An ontology that changes within it holds from there on."""
         positions = entries["position"].to_numpy()
         first, last = int(positions[0]), int(positions[-1])
-        changes = self._news(last)
-        marks = [each.position - 1 for each in changes if each.kind == ONTOLOGY and each.position > first]
+        changes = self._read_changes(last)
+        splits = [each.position - 1 for each in changes if each.kind == ONTOLOGY and each.position > first]
         found, start = [MATCHES.empty_table()], 0
-        for upto in [*marks, last]:
-            self._learn(changes, upto)
+        for upto in [*splits, last]:
+            self._apply(changes, upto)
             stop = int(np.searchsorted(positions, upto, "right"))
             found.append(self.evaluator.match(entries.slice(start, stop - start)))
             start = stop
         return pa.concat_tables(found)
 
-    def _news(self, last: int) -> list[RegistryChange]:
-        """What is to be learned. For a shape that is new here that is all there ever was of it: one begins anew."""
+    def _read_changes(self, last: int) -> list[RegistryChange]:
+        """Return the changes to apply. If a shape is new in this lane, that is all of its history, and matching starts
+        anew."""
         version = self.evaluator.version
         changes = self.registry.changes(version, last) if last > version else ()
         moved = {each.key for each in changes if each.kind == LANE}
@@ -130,7 +130,7 @@ class SlowLaneMatcher:
         (self.members.add if here else self.members.discard)(change.key)
         return known or here
 
-    def _learn(self, changes: Iterable[RegistryChange], upto: int) -> None:
+    def _apply(self, changes: Iterable[RegistryChange], upto: int) -> None:
         version = self.evaluator.version
         if upto <= version:
             return
@@ -147,8 +147,8 @@ def _end_if_moved(change: RegistryChange, shapes: set[str]) -> RegistryChange:
 
 
 def match_slow_lane(blocks: DataFrame, open_registry: Callable[[], Registry], costs: CpuCosts) -> DataFrame:
-    """From a frame of `BLOCKS` to one of blocks of `MATCHES`, of the slow lane alone. A pure function of the entries
-    and of the registry as it was at their positions."""
+    """Return the matches of the slow lane for a frame of `BLOCKS`, as blocks of `MATCHES`. A pure function of the
+    entries and of the registry as it was at their positions."""
     return blocks.mapInArrow(partial(_match_slow_partition, open_registry, costs), from_arrow_schema(BLOCKS))
 
 
@@ -171,6 +171,6 @@ def _worker_slow_matcher(open_registry: Callable[[], Registry]) -> SlowLaneMatch
 
 
 def opener_key(opener: Callable[[], Registry]) -> object:
-    """Equal for openers that were pickled from one and the same, as Spark does for every task: a partial is not equal
-    to its own copy, but its parts are."""
+    """Return a key that is equal for pickled copies of an opener, as Spark makes for every task: a partial is not equal
+    to its copy, but its parts are."""
     return (opener.func, opener.args) if isinstance(opener, partial) else opener

@@ -17,7 +17,7 @@ from triplewire.storage.registry.ports import RedactableRegistry, Registry
 
 @dataclass(frozen=True)
 class ErasableStores:
-    """What can forget, beside the lake."""
+    """The stores from which data can be erased, beside the lake."""
 
     registry: RedactableRegistry
     log: ErasableLog
@@ -36,12 +36,12 @@ class JobPorts:
     """Takes the id of the run of the job that writes."""
     open_lake: Callable[[], Lake]
     open_archive: Callable[[], ColdTier]
-    """What the lake keeps, event by event."""
+    """Opens the lake as a history of events."""
     open_static_data: Callable[[], StaticData]
     """Opens the graphs that windowed queries read outside of their windows."""
     open_stores: Callable[[], ErasableStores]
-    """All of these that can forget, for whoever erases."""
+    """Opens the stores for the eraser."""
     lake_files: Path
-    """Where workers write data files: the table's directory."""
+    """The table's directory, where workers write data files."""
     index_files: Path
-    """Where the workers of a machine have their index of subscriptions, which they may lose at any time."""
+    """The directory of the index of subscriptions that the workers of a machine share; it may be lost at any time."""

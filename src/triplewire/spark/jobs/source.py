@@ -52,7 +52,7 @@ class PositionRange(InputPartition):
 
 @dataclass(frozen=True)
 class Batching:
-    """How much a batch takes, and how it is cut. Each field is an option of the source."""
+    """The size of a batch, and its parts. Each field is an option of the source."""
 
     after: int
     """A query without a checkpoint starts behind this position."""
@@ -65,7 +65,7 @@ class Batching:
     """Seconds from one batch to the next, as long as little waits: less than two parts are worth."""
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> Batching:
+    def from_options(cls, options: Mapping[str, str]) -> Batching:
         kinds = {"after": int, "parts": int, "events": int, "size": int, "pace": float}
         return cls(**{name: kind(options[name]) for name, kind in kinds.items()})
 
@@ -83,13 +83,13 @@ def log_source(open_log: Callable[[], MeasuredLog]) -> type[DataSource]:
 
         def streamReader(self, schema: StructType) -> DataSourceStreamReader:
             hide_pandas()
-            return LogReader(open_log, Batching.of(self.options), SystemClock())
+            return LogReader(open_log, Batching.from_options(self.options), SystemClock())
 
     return LogSource
 
 
 class LogReader(DataSourceStreamReader):
-    """Offsets are positions. What a batch reads is fixed by its two offsets, so a replayed batch reads the same."""
+    """Offsets are positions. Two offsets fix what a batch reads, so a replayed batch reads the same."""
 
     def __init__(self, open_log: Callable[[], MeasuredLog], batching: Batching, clock: Clock) -> None:
         self._open_log = open_log
@@ -115,7 +115,7 @@ class LogReader(DataSourceStreamReader):
         return {"position": self._log.reach(after, upto, self._batching.size)}
 
     def _is_early(self, waiting: int) -> bool:
-        """Should more come together first?"""
+        """Whether to wait until more events have come."""
         return waiting < 2 * SMALLEST_PART and self._clock.ticks() - self._last < self._batching.pace
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
@@ -137,18 +137,18 @@ def split_positions(after: int, upto: int, parts: int) -> list[InputPartition]:
     count = max(1, min(parts, (upto - after) // SMALLEST_PART))
     if upto <= after:
         return []
-    marks = [after + (upto - after) * number // count for number in range(count + 1)]
-    return [PositionRange(first, last) for first, last in pairwise(marks)]
+    bounds = [after + (upto - after) * number // count for number in range(count + 1)]
+    return [PositionRange(first, last) for first, last in pairwise(bounds)]
 
 
-TIMED_LOG_SOURCE = "triplewire-moments"
+TIMED_LOG_SOURCE = "triplewire-timed-log"
 
 
 def timed_log_source(open_log: Callable[[], MeasuredLog], due: Path) -> type[DataSource]:
     """A data source whose rows are `BLOCKS`. `due` is a file with the time, in microseconds, from which on a batch is
     to come even if nothing was published."""
 
-    class Moments(DataSource):
+    class TimedLogSource(DataSource):
         @classmethod
         def name(cls) -> str:
             return TIMED_LOG_SOURCE
@@ -158,15 +158,17 @@ def timed_log_source(open_log: Callable[[], MeasuredLog], due: Path) -> type[Dat
 
         def streamReader(self, schema: StructType) -> DataSourceStreamReader:
             hide_pandas()
-            return TimedLogReader(open_log, Batching.of(self.options), SystemClock(), due)
+            return TimedLogReader(open_log, Batching.from_options(self.options), SystemClock(), due)
 
-    return Moments
+    return TimedLogSource
 
 
 class TimedLogReader(LogReader):
-    """Offsets are positions and times; neither goes back. What comes after a position was not received before its time,
-    but for what is just being made durable: of a batch that does not take all that is there, it is when the next event
-    was received, however late the batch is. By it windows close."""
+    """Offsets are positions and times; neither goes back. Windows close by the time.
+
+    Events after the position were not received before the time, but for those that are just being made durable: the
+    time of a batch that leaves events for the next one is when the first of these was received.
+    """
 
     def __init__(self, open_log: Callable[[], MeasuredLog], batching: Batching, clock: Clock, due: Path) -> None:
         super().__init__(open_log, batching, clock)
@@ -176,15 +178,15 @@ class TimedLogReader(LogReader):
         return {**super().initialOffset(), "time": 0}
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        # The clock is read first: what was taken in before is in the log when that is looked at, or on its way there.
+        # The clock is read first: events that were received before are in the log by then, or on their way.
         now = self._clock.now()
         found = super().latestOffset(start, limit)
-        now = max(self._settled(found["position"], now), start["time"])
+        now = max(self._limit_time(found["position"], now), start["time"])
         if found["position"] == start["position"] and now < read_due(self._due):
             return start
         return {**found, "time": now}
 
-    def _settled(self, upto: int, now: int) -> int:
+    def _limit_time(self, upto: int, now: int) -> int:
         assert self._log is not None
         following = self._log.read(upto, self._log.head(), 1)
         return min(now, int(following["received"][0].as_py())) if following.num_rows else now
@@ -192,7 +194,7 @@ class TimedLogReader(LogReader):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The directory that Spark keeps for one query."""
+    """The checkpoint directory of one query, as Spark writes it."""
 
     path: Path
 

@@ -19,15 +19,16 @@ FILE_EVENTS: Final = 10_000
 """Events of a batch that a worker of `store` makes one file of: 400,000 quads at 40 in an event. It holds them all."""
 
 FILE_TEXT_BYTES: Final = 16 * 1024 * 1024
-"""What of them is taken together, and what of a block goes over that: as tables of quads about ten times as much."""
+"""Text of the events that a worker gathers for one file, and the last block beyond it: as quads about ten times as
+much."""
 
 
 _writers: dict[Path, FileWriter] = {}
-"""Of this worker process, by the table's directory."""
+"""The writers of this worker process, by the table's directory."""
 
 
 def store_blocks(blocks: DataFrame, table: Path, costs: CpuCosts) -> DataFrame:
-    """From a frame of `BLOCKS` to one of `MADE`: data files, each of which was written and waits for its commit."""
+    """Write the data files of a frame of `BLOCKS`; return them as `TASK_RESULTS`, for the driver to commit."""
     return blocks.mapInArrow(partial(_store_partition, table, costs), from_arrow_schema(TASK_RESULTS))
 
 
@@ -43,7 +44,7 @@ def _store_partition(table: Path, costs: CpuCosts, batches: Iterable[pa.RecordBa
 
 
 def gather_tables(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Tables, put together as long as one file takes them: a task holds no more than that."""
+    """Yield tables together that go into one file: a task holds no more than that."""
     held: list[pa.Table] = []
     for table in tables:
         held.append(table)

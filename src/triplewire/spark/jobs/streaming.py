@@ -53,16 +53,16 @@ LANE_BATCHES: Final = 3
 
 @dataclass
 class CostTracker:
-    """In the driver. Nothing of it is kept over a restart: whoever is expensive soon is again."""
+    """The CPU time of shapes in the driver, lost with a restart: an expensive shape soon is again."""
 
     _known: dict[str, float] = field(default_factory=dict)
     """The seconds of each shape since the pipeline began."""
     _over: dict[str, int] = field(default_factory=dict)
-    """In how many of the last batches, one after the other, a shape was too expensive."""
+    """The number of batches in a row in which a shape was too expensive."""
 
     def settle(self, seconds: Mapping[str, float], events: int) -> dict[str, float]:
-        """A batch of so many events is done, and these are the CPU seconds of all shapes since the beginning. Gives the
-        shapes that are to be moved, with the seconds that an event takes them."""
+        """Add a batch of events, given the CPU seconds of all shapes since the start. Return the shapes to move to the
+        slow lane, with their seconds for each event."""
         taken = {shape: total - self._known.get(shape, 0.0) for shape, total in seconds.items()}
         self._known = dict(seconds)
         least = max(LANE_BATCH_SECONDS, events * LANE_EVENT_SECONDS)
@@ -78,19 +78,19 @@ SLOW_LANE_JOB = "match-slow"
 
 @dataclass(frozen=True)
 class JobContext:
-    """What all queries work with."""
+    """The session, ports and figures that all jobs share."""
 
     spark: SparkSession
     ports: JobPorts
     checkpoints: Path
     costs: CpuCosts
     reached: Counter[str] = field(default_factory=Counter)
-    """Of limits, how often subscriptions reached each on an event, since the pipeline began."""
+    """The number of events on which subscriptions exceeded a limit, by limit, since the pipeline began."""
     accounts: CostTracker = field(default_factory=CostTracker)
     traces: Tracer | None = None
-    """Where spans are told; None where nobody hears them."""
+    """The receiver of spans, if there is one."""
     continuous: dict[str, object] = field(default_factory=dict)
-    """What is told of continuous queries, as of their last batch."""
+    """Figures of continuous queries as of their last batch, for the heartbeat."""
 
     @property
     def cores(self) -> int:
@@ -105,7 +105,7 @@ class JobContext:
         return self.ports.open_log()
 
     def trace(self, name: str, after: int, upto: int, began: int) -> None:
-        """Tell the traces of events, where there are any, what was done for them in a batch."""
+        """Add a span for a batch to the traces of its events."""
         if self.traces is None:
             return
         entries = self.log.read(after, upto, consume.PAGE_EVENTS)
@@ -118,48 +118,47 @@ class JobContext:
 
 @dataclass(frozen=True)
 class StreamingJob:
-    """How one query runs: its name, what its batches are, and how often it looks."""
+    """A streaming query: its name, checkpoint, batches and interval."""
 
     name: str
     checkpoint: Checkpoint
     batching: Batching
     interval: float
-    """Seconds between two looks; 0 is at once after a batch."""
+    """Seconds between two checks for events; 0 is at once after a batch."""
     rest: float = 0.01
-    """Seconds after a look that found nothing."""
+    """Seconds after a check that found none."""
 
 
 def start_match(work: JobContext, interval: float) -> StreamingQuery:
-    """Every event against every subscription that holds at its position; matches go to the outbox."""
+    """Start the job that matches every event against the subscriptions at its position, into the outbox."""
     ports, checkpoint = work.ports, Checkpoint(work.checkpoints / "match")
     outbox = cache(ports.open_outbox)
-    done = [outbox("").head()]
-    streaming = StreamingJob("match", checkpoint, Batching(done[0], work.cores), interval)
+    first = outbox("").head()
+    streaming = StreamingJob("match", checkpoint, Batching(first, work.cores), interval)
 
     def deliver(entries: DataFrame, number: int) -> None:
         began = now_ns()
         matches = collect_matches(match_blocks(entries, ports, work.costs))
         upto = checkpoint.position(number)
         outbox(checkpoint.id).write(number, upto, matches)
-        work.trace("match", done[0], upto, began)
+        after = checkpoint.position(number - 1) if number else first
+        work.trace("match", after, upto, began)
         work.reached.update(matches["limit"].drop_null().to_pylist())
-        move_to_slow_lane(work.registry, work.accounts.settle(work.costs.shapes.value, upto - done[0]))
-        done[0] = upto
+        move_to_slow_lane(work.registry, work.accounts.settle(work.costs.shapes.value, upto - after))
 
     return start_job(work, streaming, deliver)
 
 
 def move_to_slow_lane(registry: Registry, expensive: Mapping[str, float]) -> None:
-    """Move shapes to the slow lane, with what an event costs them. Where they are there already they stay as they are:
-    what was decided at a position holds."""
+    """Move shapes to the slow lane, with their cost for each event. Shapes that are there already stay as they are."""
     moving = [Lane(shape, cost) for shape, cost in expensive.items() if registry.get(LANE, shape) is None]
     if moving:
-        logger.warning("too expensive, and matched apart from now on: %s", moving)
+        logger.warning("shapes moved to the slow lane, because they are too expensive: %s", moving)
         registry.put([(LANE, each.shape, lane_to_value(each)) for each in moving])
 
 
 def start_slow_lane(work: JobContext, interval: float) -> StreamingQuery | None:
-    """Every event against the subscriptions of the slow lane; None as long as there are none."""
+    """Start the job that matches events against the slow lane; None as long as that is empty."""
     ports, checkpoint = work.ports, Checkpoint(work.checkpoints / SLOW_LANE_JOB)
     lanes = work.registry.list(LANE)
     if not lanes:
@@ -177,8 +176,8 @@ def start_slow_lane(work: JobContext, interval: float) -> StreamingQuery | None:
 
 
 def start_store(work: JobContext, interval: float) -> StreamingQuery:
-    """Every event into the lake: a commit in every interval, or one after the other as long as much waits. Spark itself
-    begins batches at whole intervals alone, and rests in between however much waits."""
+    """Start the job that stores every event in the lake: a commit in every interval, or one after the other while much
+    waits. Spark itself begins batches only at whole intervals."""
     ports, checkpoint = work.ports, Checkpoint(work.checkpoints / "store")
     lake = ports.open_lake()
     batching = Batching(lake.files().upto, work.cores, STORE_EVENTS, STORE_TEXT_BYTES, interval)
@@ -197,7 +196,7 @@ def start_job(
     sink: Callable[[DataFrame, int], None],
     source: type[DataSource] | None = None,
 ) -> StreamingQuery:
-    """Run a query over the log, or over another source."""
+    """Start a query over the log, or over another source."""
     found = source or log_source(work.ports.open_log)
     work.spark.sparkContext.setLocalProperty("spark.scheduler.pool", streaming.name)
     work.spark.conf.set("spark.sql.streaming.pollingDelay", f"{round(streaming.rest * 1_000)}ms")

@@ -21,14 +21,14 @@ from triplewire.config.settings import hide
 
 
 def hide_pandas() -> None:
-    """Called first by whatever runs in a worker, before anything else of ours is done there."""
+    """Hide pandas from imports. Every function that runs in a worker calls this first."""
     hide("pandas")
 
 
 def freeze_heap() -> None:
-    """What lives now stays: Spark collects garbage after every task, and need not look at it each time.
+    """Exempt all live objects from garbage collection, which Spark runs after every task.
 
-    Called when something was made that lasts. In a small batch the collection used to take a quarter of the time.
+    To be called after long-lived objects were made. In a small batch the collection took a quarter of the time.
     """
     gc.collect()
     gc.freeze()
@@ -38,22 +38,21 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 TASK_RESULTS = pa.schema([pa.field("made", pa.binary())])
-"""What a task tells the driver: few things, each pickled."""
+"""Results of a task for the driver: few objects, each pickled. They live no longer than the job, and are in no file."""
 
 
 def run_tasks(spark: SparkSession, function: Callable[[T], Iterable[R]], items: Sequence[T]) -> list[R]:
-    """All that the function gives, of all items. They are few and small, and so is what it gives."""
+    """Run a function on each item as a task; return all results. Items and results must be few and small."""
     numbers = spark.range(0, len(items), 1, len(items))
     return unpack_results(numbers.mapInArrow(partial(_run_each, function, items), from_arrow_schema(TASK_RESULTS)))
 
 
 def pack_results(things: Iterable[object]) -> pa.RecordBatch:
-    """As a task gives them."""
     return pa.record_batch([pa.array([pickle.dumps(each) for each in things], pa.binary())], schema=TASK_RESULTS)
 
 
 def unpack_results(rows: DataFrame) -> list[Any]:
-    """As the driver gets them, once the tasks have run."""
+    """Run the tasks, and return their results in the driver."""
     return [pickle.loads(each) for each in rows.toArrow()["made"].to_pylist()]
 
 
@@ -64,34 +63,34 @@ def _run_each(
     for batch in batches:
         for number in batch["id"].to_pylist():
             yield pack_results(function(items[number]))
-    # What was sorted here is not needed again: the worker lives on, and should not hold its memory.
+    # The worker lives on, and should not hold the memory that a task used.
     pa.default_memory_pool().release_unused()
 
 
 @dataclass(frozen=True)
 class CpuCosts:
-    """CPU seconds since the pipeline began. Travels to the workers, which add to it task by task."""
+    """CPU seconds of all workers since the pipeline began. Workers add to it task by task."""
 
     kernel: Accumulator[float]
     store: Accumulator[float]
     slow: Accumulator[float]
     continuous: Accumulator[float]
     shapes: Accumulator[dict[str, float]]
-    """Of the evaluator in the main lane, for each shape."""
+    """Seconds of the evaluator in the main lane, by shape."""
 
     @classmethod
-    def of(cls, context: SparkContext) -> CpuCosts:
+    def create(cls, context: SparkContext) -> CpuCosts:
         kernel, store, slow, continuous = (context.accumulator(0.0) for _ in range(4))
         return cls(kernel, store, slow, continuous, context.accumulator({}, _SumByName()))
 
     def seconds(self) -> dict[str, float]:
-        """In the driver: what finished tasks took."""
+        """Return the seconds of finished tasks, in the driver."""
         accounts = {"kernel": self.kernel, "store": self.store, "slow": self.slow, "ongoing": self.continuous}
         return {name: account.value for name, account in accounts.items()}
 
 
 class _SumByName(AccumulatorParam[dict[str, float]]):
-    """Adds up what belongs to one name."""
+    """Adds up seconds by name."""
 
     def zero(self, value: dict[str, float]) -> dict[str, float]:
         return {}
@@ -104,7 +103,7 @@ class _SumByName(AccumulatorParam[dict[str, float]]):
 
 @contextmanager
 def charge_cpu(account: Accumulator[float]) -> Iterator[None]:
-    """In a worker: what the block takes goes to the account."""
+    """Add the CPU time of a block to an account, in a worker."""
     began = time.thread_time()
     try:
         yield
