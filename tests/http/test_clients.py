@@ -28,7 +28,7 @@ def client(peer: str | None, *forwarded: str, proxies: tuple[str, ...] = ("10.0.
     headers = CIMultiDict([(FORWARDED_FOR, each) for each in forwarded])
     transport = Transport(peer and (peer, 1234))
     request = make_mocked_request("GET", "/", headers=headers, transport=transport)
-    return ClientAddresses.parsed(proxies).of(request)
+    return ClientAddresses.parsed(proxies).client(request)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ RATE, SECONDS = 10.0, 2.0
 
 
 def buckets(clock: ManualClock, rate: float = RATE, most: int = 3) -> TokenBucket:
-    return TokenBucket(rate, clock, seconds=SECONDS, most=most)
+    return TokenBucket(rate, clock, seconds=SECONDS, limit=most)
 
 
 def test_a_quiet_client_may_have_its_burst_and_then_its_rate() -> None:

@@ -25,36 +25,32 @@ from triplewire.model.clock import Clock
 from triplewire.model.errors import BadRequest, TooManyRequests
 
 CLIENT_BURST_SECONDS: Final = 2.0
-"""For how long a client that was quiet may have all of its rate at once."""
+"""Burst of a client that was quiet, in seconds of its rate."""
 
 REMEMBERED_CLIENTS: Final = 20_000
-"""Clients of which an edge remembers how much they took: some 300 bytes each. The others count as if they were new."""
+"""Clients whose buckets an edge remembers: some 300 bytes each. Others have full buckets."""
 
 HEAD_SECONDS: Final = 30.0
-"""From the first byte of a request, or from the opening of a connection, to the end of the first head: a client that
+"""Time from the first byte of a request, or from the opening of a connection, to the end of the head: a client that
 lets it trickle holds a connection. Any real one sends it at once."""
 
 BODY_SECONDS: Final = 30.0
-"""For a body, beside what it has for its length; not for those who keep publishing, of whom there are few."""
+"""Time for a body, beside that for its length; streaming publishers, of which there are few, have no limit."""
 
 BODY_RATE: Final = 1024
-"""Bytes of a body in a second, at least, on the average: slower than any line that is in use. The longest body may take
-some four hours then, of which it sends all the time."""
+"""Least average bytes of a body in a second: slower than any line in use. The longest body may take some four hours."""
 
 READING_SECONDS: Final = 60.0
-"""For how long a client need not take a byte of an answer that waits for it: at worst a page of 8 MiB and more for
-each of its connections. Listeners have a limit of their own in bytes."""
-
-
-# Buckets: how much each client may take of something that flows in again as time goes by.
+"""Time for which a client may read nothing of a response, which takes a page of 8 MiB and more for each of its
+connections at worst. Listeners have a limit of their own in bytes."""
 
 _SHORTEST_SECONDS = 0.001
-"""That anybody is told to wait: a bucket that is just empty has something in it soon."""
+"""Least time that a client is told to wait."""
 
 
 class TokenBucket:
-    """One bucket for each client. It holds what flows in within some seconds; who finds something in it may take more
-    than there is, and then waits until the debt has flowed in. So large bodies pass, and the rate holds."""
+    """A token bucket for each client. A client may take more tokens than its bucket has, unless it is empty, and then
+    waits until the debt has flowed in: so large bodies pass, and the rate holds."""
 
     def __init__(
         self,
@@ -62,21 +58,21 @@ class TokenBucket:
         clock: Clock,
         *,
         seconds: float = CLIENT_BURST_SECONDS,
-        most: int = REMEMBERED_CLIENTS,
+        limit: int = REMEMBERED_CLIENTS,
     ) -> None:
-        """`rate` is what flows in in a second; 0 lets everybody take what they want. The clients that took last are
-        remembered, the others have full buckets."""
+        """`rate` is the number of tokens that flow in in a second; 0 is no limit. A bucket holds those of `seconds`.
+        The buckets of the last `limit` clients are remembered."""
         self._rate = rate
         self._full = rate * seconds
         self._clock = clock
-        self._most = most
+        self._limit = limit
         self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._levels)
 
     def take(self, client: str, amount: float = 1.0) -> float:
-        """Take, or else the seconds after which to try again."""
+        """Take tokens and return 0, or return the seconds after which to try again."""
         if not self._rate:
             return 0.0
         now = self._clock.ticks()
@@ -84,54 +80,52 @@ class TokenBucket:
         level = min(self._full, level + (now - at) * self._rate)
         allowed = level > 0
         self._levels[client] = (level - amount if allowed else level, now)
-        if len(self._levels) > self._most:
+        if len(self._levels) > self._limit:
             self._levels.popitem(last=False)
         return 0.0 if allowed else max(-level / self._rate, _SHORTEST_SECONDS)
 
 
-# Clients: who sends a request, as far as addresses tell.
-
 FORWARDED_FOR = "X-Forwarded-For"
 
 _IPV6_PREFIX_BITS = 64
-"""Bits of an IPv6 address that are given to one customer; who has them has 2^64 addresses to send from."""
+"""Prefix of an IPv6 address that one customer gets, with 2^64 addresses."""
 
 
 @dataclass(frozen=True)
 class ClientAddresses:
-    """Tells clients apart. Only proxies that are trusted are believed when they say for whom they ask."""
+    """Tells clients apart by address. `X-Forwarded-For` counts only from trusted proxies."""
 
     proxies: tuple[IPv4Network | IPv6Network, ...] = ()
 
     @classmethod
     def parsed(cls, proxies: Iterable[str]) -> ClientAddresses:
-        """From addresses and networks, such as `10.0.0.0/8`. Raises BadRequest."""
+        """Parse addresses and networks, such as `10.0.0.0/8`. Raises BadRequest."""
         try:
             return cls(tuple(ip_network(each) for each in proxies))
         except ValueError as error:
             raise BadRequest(f"a trusted proxy must be an address or a network: {error}") from None
 
-    def of(self, request: web.Request) -> str | None:
-        """The client, or None for one on this machine, which is not limited."""
+    def client(self, request: web.Request) -> str | None:
+        """Return the key of a client; None for one on this machine, which is not limited."""
         address = self.address(request)
         return None if address is None else client_key(address)
 
     def address(self, request: web.Request) -> str | None:
-        """From where a request comes, as far as that is known."""
+        """Return the address of a client, as far as it is known."""
         peer = request.transport.get_extra_info("peername") if request.transport else None
         if not isinstance(peer, tuple):
             return None
-        said = request.headers.getall(FORWARDED_FOR, ()) if self.proxies else ()
-        return self._beyond(str(peer[0]), [each.strip() for text in said for each in text.split(",")])
+        headers = request.headers.getall(FORWARDED_FOR, ()) if self.proxies else ()
+        return self._behind_proxies(str(peer[0]), [each.strip() for text in headers for each in text.split(",")])
 
-    def _beyond(self, peer: str, said: Sequence[str]) -> str:
-        """The last address that is not of a trusted proxy: what stands before it may be made up."""
-        found = peer
-        for each in reversed(said):
-            if not self._trusts(found) or not _is_address(each):
+    def _behind_proxies(self, peer: str, forwarded: Sequence[str]) -> str:
+        """Return the last address that is not of a trusted proxy: those before it may be forged."""
+        address = peer
+        for each in reversed(forwarded):
+            if not self._trusts(address) or not _is_address(each):
                 break
-            found = each
-        return found
+            address = each
+        return address
 
     def _trusts(self, address: str) -> bool:
         return any(ip_address(_bare(address)) in network for network in self.proxies)
@@ -139,13 +133,13 @@ class ClientAddresses:
 
 @lru_cache(4096)
 def client_key(address: str) -> str | None:
-    """What a client with that address is known by; None on this machine."""
-    found = ip_address(_bare(address))
-    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
-    found = mapped or found
-    if found.is_loopback:
+    """Return the key of the client with an address; None on this machine."""
+    parsed = ip_address(_bare(address))
+    mapped = parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None
+    parsed = mapped or parsed
+    if parsed.is_loopback:
         return None
-    return str(found) if found.version == 4 else str(ip_network(f"{found}/{_IPV6_PREFIX_BITS}", strict=False))
+    return str(parsed) if parsed.version == 4 else str(ip_network(f"{parsed}/{_IPV6_PREFIX_BITS}", strict=False))
 
 
 def _bare(address: str) -> str:
@@ -161,22 +155,22 @@ def _is_address(text: str) -> bool:
 
 
 _RETRY_SECONDS = 1.0
-"""Seconds after which who has too many connections may try again."""
+"""Seconds after which a client with too many connections may try again."""
 
 
 class ConnectionHold:
-    """One connection of a client that is in use: until its request is answered, or for as long as somebody keeps it."""
+    """A connection of a client that is in use: until its request is answered, or as long as it is kept."""
 
     __slots__ = ("_kept", "_release", "charge")
 
     def __init__(self, release: Callable[[], None], charge: Callable[[int], float]) -> None:
-        """`charge` counts bytes, or tells in how many seconds to try again."""
+        """`charge` counts bytes, or returns the seconds after which to try again."""
         self._release: Callable[[], None] | None = release
         self._kept = False
         self.charge = charge
 
     def keep(self) -> Callable[[], None]:
-        """It stays when the request is over, until what is returned is called."""
+        """Keep it in use after the request, until the returned function is called."""
         self._kept = True
         return self._end
 
@@ -194,21 +188,21 @@ _HOLD = web.RequestKey("hold", ConnectionHold)
 
 
 class RateLimits:
-    """What each client may have at this edge. Those on this machine may have everything."""
+    """Limits of each client at this edge. Clients on this machine have none."""
 
     def __init__(
         self, clients: ClientAddresses, clock: Clock, *, connections: int, requests: float, bytes: float
     ) -> None:
-        """0 of something is as much as they want; requests and bytes are those of a second."""
+        """Requests and bytes are those of a second; 0 is no limit."""
         self._clients = clients
-        self._most = connections
+        self._connections = connections
         self._used: Counter[str] = Counter()
         self._requests = TokenBucket(requests, clock)
         self._bytes = TokenBucket(bytes, clock)
 
     @classmethod
     def from_settings(cls, settings: Settings, clock: Clock) -> RateLimits:
-        """Raises BadRequest where the proxies are no addresses."""
+        """Raises BadRequest if the proxies are not addresses."""
         return cls(
             ClientAddresses.parsed(settings.proxies),
             clock,
@@ -218,11 +212,11 @@ class RateLimits:
         )
 
     def middleware(self) -> Middleware:
-        """Refuses what is too much with TooManyRequests, before anything of it is read."""
+        """Return a middleware that raises TooManyRequests before the body is read."""
 
         @web.middleware
-        async def allow(request: web.Request, handler: Handler) -> web.StreamResponse:
-            client = self._clients.of(request)
+        async def limit(request: web.Request, handler: Handler) -> web.StreamResponse:
+            client = self._clients.client(request)
             if client is None:
                 return await handler(request)
             self._check(client, request.content_length or 0)
@@ -232,15 +226,16 @@ class RateLimits:
             finally:
                 hold.answered()
 
-        return allow
+        return limit
 
     def _check(self, client: str, size: int) -> None:
-        if self._most and self._used[client] >= self._most:
-            raise TooManyRequests(f"{client} has {self._most} connections in use, which is the most", _RETRY_SECONDS)
+        if self._connections and self._used[client] >= self._connections:
+            message = f"{client} has {self._connections} connections in use, which is the limit"
+            raise TooManyRequests(message, _RETRY_SECONDS)
         if wait := self._requests.take(client):
-            raise TooManyRequests(f"{client} sends more requests than it may", wait)
+            raise TooManyRequests(f"{client} sends more requests than its rate limit", wait)
         if size and (wait := self._bytes.take(client, size)):
-            raise TooManyRequests(f"{client} sends more bytes than it may", wait)
+            raise TooManyRequests(f"{client} sends more bytes than its rate limit", wait)
 
     def _hold(self, client: str) -> ConnectionHold:
         self._used[client] += 1
@@ -253,8 +248,8 @@ class RateLimits:
 
 
 def keep_connection(request: web.Request) -> Callable[[], None] | None:
-    """To be called by whoever keeps the connection of a request after its answer; what is returned, when that is over.
-    None where the client may have any number."""
+    """Keep the connection of a request in use after its response; return the function that ends that, or None for a
+    client without limits."""
     hold = request.get(_HOLD)
     return None if hold is None else hold.keep()
 
@@ -262,8 +257,8 @@ def keep_connection(request: web.Request) -> Callable[[], None] | None:
 async def pace_upload(
     request: web.Request, size: int, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
 ) -> None:
-    """To be awaited by whoever has read some of what a client sends without having told how much it will be. It waits
-    while the client is over its rate: what is sent meanwhile fills the connection, and so the client waits, too."""
+    """Wait while a client that sends a body of unknown length is over its rate. Its bytes meanwhile fill the buffers of
+    the connection, and so the client waits, too."""
     hold = request.get(_HOLD)
     if hold is None or request.content_length is not None:
         return
@@ -271,64 +266,59 @@ async def pace_upload(
         await sleep(seconds)
 
 
-# Patience: how long a client may keep an edge waiting that has begun to say something, or to be told something.
-#
-# A head, a body and the reading of an answer cost a client nothing when they trickle, but a connection and its memory
-# here. What is kept open on purpose is not waited for: listeners, WebSockets and those who keep publishing.
-
 UNBOUNDED_BODY = web.RequestKey("lasting", bool)
-"""Of a request whose body may take as long as its client likes."""
+"""Marks a request whose body may take any time."""
 
 
 class SlowClientTimeout(Enum):
-    """What did not come in time."""
+    """The part of a request or response that took too long."""
 
-    HEAD = f"the head of the request did not come within {HEAD_SECONDS:g} seconds"
+    HEAD = f"the head of the request did not arrive within {HEAD_SECONDS:g} seconds"
     BODY = (
-        f"the body of the request came too slowly: it has {BODY_SECONDS:g} seconds, and one more for each "
+        f"the body of the request arrived too slowly: it has {BODY_SECONDS:g} seconds, and one more for each "
         f"{BODY_RATE} bytes"
     )
-    READING = f"nothing of the answer was read for {READING_SECONDS:g} seconds"
+    READING = f"nothing of the response was read for {READING_SECONDS:g} seconds"
 
 
 @dataclass(frozen=True)
 class ConnectionProgress:
-    """What can be seen of a connection at one moment."""
+    """The state of a connection at one moment."""
 
     heads: int
-    """Requests that came by it so far."""
+    """Number of requests so far."""
     head: bool
-    """The head of another is waited for, and was begun, or is the first."""
+    """Whether the head of a request is awaited that was begun, or is the first."""
     body: int | None
-    """Bytes of a body that came so far; None where none is waited for."""
+    """Bytes of a body so far; None if none is awaited."""
     written: int
-    """Bytes of the answer that were made so far."""
+    """Bytes of the response so far."""
     waiting: int
-    """Those of them that the other side has not taken."""
+    """Bytes of the response that the client has not read."""
 
 
 NO_PROGRESS = ConnectionProgress(0, False, None, 0, 0)
 
 
 class SlowClientTimer:
-    """Of one connection. It is asked from time to time, and knows no more than what it saw then."""
+    """Detects that the client of one connection is too slow, from its state at each check."""
 
-    __slots__ = ("_asked", "_moved", "_seen")
+    __slots__ = ("_changed", "_last", "_moved")
 
     def __init__(self, now: float) -> None:
-        self._seen = NO_PROGRESS
-        self._asked = now
+        self._last = NO_PROGRESS
+        self._changed = now
         self._moved = now
 
     def check(self, seen: ConnectionProgress, now: float) -> SlowClientTimeout | None:
-        """What has taken too long by now, if anything has."""
-        before, self._seen = self._seen, seen
+        """Return the part that has taken too long by now; None if there is none."""
+        before, self._last = self._last, seen
         if (seen.heads, seen.head, seen.body is None) != (before.heads, before.head, before.body is None):
-            self._asked = now
+            self._changed = now
         if (seen.written, seen.waiting) != (before.written, before.waiting):
             self._moved = now
-        if seen.head and now - self._asked > HEAD_SECONDS:
+        if seen.head and now - self._changed > HEAD_SECONDS:
             return SlowClientTimeout.HEAD
-        if seen.body is not None and now - self._asked > BODY_SECONDS + seen.body / BODY_RATE:
+        if seen.body is not None and now - self._changed > BODY_SECONDS + seen.body / BODY_RATE:
             return SlowClientTimeout.BODY
         return SlowClientTimeout.READING if seen.waiting and now - self._moved > READING_SECONDS else None

@@ -1,8 +1,8 @@
 """The SPARQL endpoint: `GET|POST /sparql` over history, by the SPARQL 1.1 Protocol, with the service description as
 RDF.
 
-A request is validated here, once. The answer is streamed as it is found; one that ends before it is complete has its
-connection reset, so that no client takes it for the whole.
+A request is validated here, once. The answer is streamed as it is computed; the connection of an incomplete answer is
+reset, so that no client takes it for the whole.
 """
 
 from __future__ import annotations
@@ -29,25 +29,23 @@ from triplewire.security import Verb, visibility_of
 from triplewire.sparql.syntax.queries import QUERY_BYTES
 from triplewire.storage.registry.security import PolicyStore
 
-# Questions: everything that a request to `/sparql` says is checked here, once.
-
 QUERY = "application/sparql-query"
 FORM = "application/x-www-form-urlencoded"
 _UPDATE = "application/sparql-update"
 
 _FIELDS = 2 * DATASET_GRAPHS + 16
-"""Fields of a form: the graphs, and whatever else a request may say."""
+"""Fields of a form: the graphs, and all other parameters."""
 
 _DIGITS = 18
-"""Of the number of a version: more than a long holds are those of none."""
+"""Digits of a version number: more than a 64-bit integer has are those of none."""
 
 
 async def parse_query_request(request: web.Request) -> HistoryRequest | None:
-    """The query of a request; None if it asks nothing. Raises InputError."""
-    said = await _parameters(request)
-    if "update" in said:
-        raise Unsupported("SPARQL Update", hint="events are published to /streams/{stream}; the past does not change")
-    text = _single(said, "query")
+    """Return the query of a request; None if it has none. Raises InputError."""
+    parameters = await _parameters(request)
+    if "update" in parameters:
+        raise Unsupported("SPARQL Update", hint="events are published to /streams/{stream}; history does not change")
+    text = _single(parameters, "query")
     if text is None:
         return None
     if not text.strip():
@@ -57,39 +55,39 @@ async def parse_query_request(request: web.Request) -> HistoryRequest | None:
     return HistoryRequest(
         text,
         accept=read_accept(request),
-        format=_single(said, "format"),
-        default_graphs=_graphs(said, "default-graph-uri"),
-        named_graphs=_graphs(said, "named-graph-uri"),
-        engine=_single(said, "engine") or "auto",
-        seconds=_seconds(said),
-        entailment=_single(said, "entailment"),
-        explain=_single(said, "explain"),
-        version=_version(said),
-        as_of=_single(said, "as_of"),
+        format=_single(parameters, "format"),
+        default_graphs=_graphs(parameters, "default-graph-uri"),
+        named_graphs=_graphs(parameters, "named-graph-uri"),
+        engine=_single(parameters, "engine") or "auto",
+        seconds=_seconds(parameters),
+        entailment=_single(parameters, "entailment"),
+        explain=_single(parameters, "explain"),
+        version=_version(parameters),
+        as_of=_single(parameters, "as_of"),
     )
 
 
 def read_accept(request: web.Request) -> str | None:
-    """The Accept headers, as if they were one."""
+    """Return the Accept headers joined to one."""
     return ",".join(request.headers.getall("Accept", ())) or None
 
 
 async def _parameters(request: web.Request) -> MultiDict[str]:
-    """Those of the address and those of the body. A body that is a query counts as `query`."""
-    said = MultiDict(request.query)
+    """Return the parameters of address and body. A body that is a query counts as `query`."""
+    parameters = MultiDict(request.query)
     if request.method == "GET":
-        return said
+        return parameters
     if (request.content_length or 0) > 4 * QUERY_BYTES:
         raise BodyTooLarge("the query", QUERY_BYTES)
     if request.content_type == QUERY:
-        said.add("query", _decode(await request.read()))
+        parameters.add("query", _decode(await request.read()))
     elif request.content_type == FORM:
-        said.extend(await _form(request))
+        parameters.extend(await _form(request))
     elif request.content_type == _UPDATE:
-        said.add("update", "")
+        parameters.add("update", "")
     else:
         raise UnknownMediaType(request.headers.get("Content-Type", ""), (QUERY, FORM))
-    return said
+    return parameters
 
 
 async def _form(request: web.Request) -> MultiDict[str]:
@@ -114,8 +112,8 @@ def _encode(text: str, name: str) -> bytes:
         raise BadRequest(f"the parameter {name} is not UTF-8") from None
 
 
-def _single(said: MultiDict[str], name: str) -> str | None:
-    values = said.getall(name, [])
+def _single(parameters: MultiDict[str], name: str) -> str | None:
+    values = parameters.getall(name, [])
     if len(values) > 1:
         raise BadRequest(f"the parameter {name} is given {len(values)} times; give it once")
     if values:
@@ -123,33 +121,31 @@ def _single(said: MultiDict[str], name: str) -> str | None:
     return values[0] if values else None
 
 
-def _graphs(said: MultiDict[str], name: str) -> tuple[str, ...] | None:
-    values = said.getall(name, [])
+def _graphs(parameters: MultiDict[str], name: str) -> tuple[str, ...] | None:
+    values = parameters.getall(name, [])
     if len(values) > DATASET_GRAPHS:
-        raise BadRequest(f"{len(values)} parameters {name} are given; at most {DATASET_GRAPHS} are taken")
+        raise BadRequest(f"{len(values)} parameters {name} are given; the limit is {DATASET_GRAPHS}")
     for value in values:
         _encode(value, name)
     return tuple(map(check_id, values)) or None
 
 
-def _seconds(said: MultiDict[str]) -> float | None:
-    text = _single(said, "timeout")
+def _seconds(parameters: MultiDict[str]) -> float | None:
+    text = _single(parameters, "timeout")
     try:
         return None if text is None else float(text)
     except ValueError:
         raise BadRequest(f"the parameter timeout must be a number of seconds, not {text!r}") from None
 
 
-def _version(said: MultiDict[str]) -> int | None:
-    text = _single(said, "version")
+def _version(parameters: MultiDict[str]) -> int | None:
+    text = _single(parameters, "version")
     if text is None:
         return None
     if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
-        raise BadRequest(f"the parameter version must be the number of a version, not {text!r}")
+        raise BadRequest(f"the parameter version must be a version number, not {text!r}")
     return int(text)
 
-
-# The service description: what the door of history offers, as RDF.
 
 _SD = "http://www.w3.org/ns/sparql-service-description#"
 _FORMATS = (
@@ -167,7 +163,7 @@ Triple = tuple[str, str, str]
 
 
 def describe_service(request: web.Request, accept: str | None, *, federated: bool) -> web.Response:
-    """In the syntax that the client likes best. Raises NotAcceptable."""
+    """Return the service description in the syntax that the client prefers. Raises NotAcceptable."""
     chosen = choose_format("construct", accept, request.query.get("format"))
     endpoint = check_id(str(request.url.with_query(None).with_fragment(None)))
     columns = [list(column) for column in zip(*list_description_triples(endpoint, federated=federated), strict=True)]
@@ -177,7 +173,7 @@ def describe_service(request: web.Request, accept: str | None, *, federated: boo
 
 
 def list_description_triples(endpoint: str, *, federated: bool) -> list[Triple]:
-    """The description as triples, in canonical text."""
+    """Return the service description as triples, in canonical text."""
     service, dataset, graph = iri(endpoint), "_:dataset", "_:graph"
     features = ("UnionDefaultGraph", *(("BasicFederatedQuery",) if federated else ()))
     return [
@@ -202,15 +198,15 @@ logger = logging.getLogger(__name__)
 
 
 class SparqlEndpoint:
-    """Takes queries over HTTP."""
+    """`GET /sparql` and `POST /sparql`."""
 
     def __init__(
-        self, answers: SparqlService, policies: PolicyStore, workers: ThreadPool, *, federated: bool = False
+        self, service: SparqlService, policies: PolicyStore, threads: ThreadPool, *, federated: bool = False
     ) -> None:
-        """`federated` says whether SERVICE may ask any endpoint."""
-        self._answers = answers
+        """`federated` is whether SERVICE may ask any endpoint."""
+        self._service = service
         self._policies = policies
-        self._workers = workers
+        self._threads = threads
         self._federated = federated
 
     def routes(self) -> list[web.RouteDef]:
@@ -218,7 +214,7 @@ class SparqlEndpoint:
 
     @serves(resource_operations.SPARQL_GET)
     async def get(self, request: web.Request) -> web.StreamResponse:
-        """Without a query, what there is to ask."""
+        """Answer a query; without one, with the service description."""
         asked = await parse_query_request(request)
         if asked is None:
             return describe_service(request, read_accept(request), federated=self._federated)
@@ -232,9 +228,9 @@ class SparqlEndpoint:
         return await self._answer(request, asked)
 
     async def _answer(self, request: web.Request, asked: HistoryRequest) -> web.StreamResponse:
-        policy = (await self._workers.run(self._policies.current)).policy
+        policy = (await self._threads.run(self._policies.current)).policy
         sight = visibility_of(caller(request), Verb.QUERY, policy)
-        answer = await self._answers.ask(asked if sight is None else replace(asked, visibility=sight))
+        answer = await self._service.ask(asked if sight is None else replace(asked, visibility=sight))
         try:
             return await _stream_answer(request, answer)
         finally:
@@ -242,10 +238,9 @@ class SparqlEndpoint:
 
 
 async def _stream_answer(request: web.Request, answer: SparqlAnswer) -> web.StreamResponse:
-    """The answer, piece by piece as it is found. One that ends before it is whole is cut off, so that no client
-    takes it for the whole."""
+    """Stream the answer. If it stays incomplete the connection is reset, so that no client takes it for the whole."""
     pieces = aiter(answer)
-    # What is refused before the first piece is there can still be told.
+    # A query that is refused before the first bytes still gets a problem document.
     first = await anext(pieces, b"")
     response = web.StreamResponse(headers={"Content-Type": answer.content_type, "Vary": "Accept"})
     await response.prepare(request)
@@ -256,7 +251,7 @@ async def _stream_answer(request: web.Request, answer: SparqlAnswer) -> web.Stre
                 await response.write(piece)
             await response.write_eof()
     except (TriplewireError, TimeoutError) as error:
-        logger.warning("an answer was cut off: %s", error or "it was read too slowly")
+        logger.warning("an answer was aborted: %s", error or "the client read too slowly")
         _reset_connection(request)
     return response
 
@@ -264,4 +259,4 @@ async def _stream_answer(request: web.Request, answer: SparqlAnswer) -> web.Stre
 def _reset_connection(request: web.Request) -> None:
     if request.transport is not None:
         request.transport.abort()
-    raise ConnectionResetError("cut off")
+    raise ConnectionResetError("the answer was aborted")

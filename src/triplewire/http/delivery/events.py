@@ -133,7 +133,7 @@ class LatestEventIds:
 
 @dataclass(frozen=True)
 class SourceContext:
-    """What live sources share: threads to read in, metrics, spans, and the size of a step."""
+    """The parts that live sources share: threads to read in, metrics, spans, and the size of a step."""
 
     threads: ThreadPool
     metrics: Metrics

@@ -5,8 +5,9 @@ gaps.
                   trimmed     │            │ entries that the live
                   from the log┘            └ source has read
 
-A page is read from one tier and the next begins where it ended, so that entries may move between tiers meanwhile. What
-retention removed after the requested position is reported as a gap before the next message; what was erased is not.
+A page is read from one tier and the next begins where it ended, so that entries may move between tiers meanwhile.
+Events that retention removed after the requested position are reported as a gap before the next message; erased ones
+are not.
 """
 
 from __future__ import annotations

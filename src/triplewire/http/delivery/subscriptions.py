@@ -94,7 +94,7 @@ Cached = TypeVar("Cached")
 
 
 class RegistryCache(Generic[Cached]):
-    """Entries of one kind, known up to a position of the registry. Those with listeners are never dropped."""
+    """Entries of one kind, known up to a position of the registry. Entries with listeners are never dropped."""
 
     kind: str
     noun: str

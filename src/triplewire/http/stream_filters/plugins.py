@@ -181,7 +181,7 @@ class PluginFailed(TriplewireError):
 
 
 class PluginFilters:
-    """Plug-ins by name. Those of installed packages are imported at first use."""
+    """Plug-ins by name. Plug-ins of installed packages are imported at first use."""
 
     def __init__(self, makers: Mapping[str, PluginFactory | EntryPoint]) -> None:
         self._makers = dict(makers)
