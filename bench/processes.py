@@ -117,7 +117,7 @@ def wait_listening(child: ChildProcess) -> None:
     end = time.monotonic() + _START_SECONDS
     while child.pid is None or not is_listening(child.pid, child.settings.port):
         if child.pid is None or time.monotonic() > end:
-            raise Unavailable(f"an edge does not start; see {child.output}:\n{child.last_words()}")
+            raise Unavailable(f"an edge does not start; see {child.output}:\n{child.read_tail()}")
         time.sleep(0.05)
 
 

@@ -53,7 +53,7 @@ class Fleet:
     async def until(self, holds: Callable[[], bool], seconds: float = LOOK_SECONDS) -> None:
         """Look after the edges until something holds; their time goes by as fast as is said."""
         while not holds():
-            self.edges.look()
+            self.edges.step()
             self.clock.advance(seconds)
             await asyncio.sleep(LOOK_SECONDS)
 

@@ -47,7 +47,7 @@ class Fleet:
             replace(each, at=self.clock.now(), cpu=each.cpu + share, listeners={"streams": taken})
             for each in self.edges
         ]
-        wanted = self.scale.wanted(self.edges)
+        wanted = self.scale.target(self.edges)
         names = range(len(self.edges) + 1, wanted + 1)
         self.edges = [*self.edges[:wanted], *(EdgeStatus(str(name), name, seats=100) for name in names)]
         return wanted

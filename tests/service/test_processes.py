@@ -41,7 +41,7 @@ def test_what_ends_by_itself_is_started_again_after_a_growing_pause(tmp_path: Pa
         clock.advance(0.02)
         assert child.watch()
         child.wait()
-    assert "no-such-command" in child.last_words(20)
+    assert "no-such-command" in child.read_tail(20)
 
 
 def test_the_pause_has_a_limit(tmp_path: Path) -> None:

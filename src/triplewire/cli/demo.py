@@ -104,7 +104,7 @@ async def _demo(broker: Supervisor, stop: Flag) -> None:
         listening.append(asyncio.create_task(_look(client, scene)))
         with Live(scene, console=console, refresh_per_second=4, screen=console.is_terminal) as live:
             while not stop.is_set():
-                broker.look()
+                broker.step()
                 await asyncio.sleep(0.1)
                 _raise_failure(listening)
             live.refresh()

@@ -21,19 +21,19 @@ AUTH_CHOICES = ("auto", "open", "closed")
 
 
 def check_auth(settings: Settings) -> None:
-    """Looked at before anything starts. Raises BadRequest where everyone could come in from anywhere though nobody said
-    that they may; and for settings that make no sense."""
+    """Check the settings before anything starts. Raises BadRequest for an edge that other machines reach without
+    authentication and without `--open`, and for settings that contradict each other."""
     load_certificates(settings)
     if settings.auth not in AUTH_CHOICES:
         raise BadRequest(f"auth must be {', '.join(AUTH_CHOICES)}, not {settings.auth!r}")
     if settings.jwt_keys and not (settings.jwt_issuer and settings.jwt_audience):
-        raise BadRequest("jwt_keys needs jwt_issuer and jwt_audience: else tokens for others would be good here, too")
+        raise BadRequest("jwt_keys needs jwt_issuer and jwt_audience: else tokens for other services would be valid")
     if settings.auth == "auto" and not settings.jwt_keys and not is_private(settings) and not has_tokens(settings):
         raise BadRequest(open_edge_message(settings))
 
 
 def is_private(settings: Settings) -> bool:
-    """Whether only this machine reaches the address, and no proxy asks for others."""
+    """Whether only this machine reaches the address, and no proxy forwards requests of others."""
     if settings.proxies:
         return False
     if settings.host == "localhost":
@@ -45,7 +45,7 @@ def is_private(settings: Settings) -> bool:
 
 
 def has_tokens(settings: Settings) -> bool:
-    """Whether a token was ever made: those that are revoked count, they keep the door closed."""
+    """Whether a token was ever created. Revoked tokens count: they keep the edge closed."""
     if not settings.access.exists():
         return False
     registry = open_token_registry(settings, SystemClock())
@@ -56,8 +56,8 @@ def has_tokens(settings: Settings) -> bool:
 
 
 def open_token_registry(settings: Settings, clock: Clock) -> SqliteRegistry:
-    """The registry of tokens. It has a file of its own, which is for nobody else to read and changes seldom: a look at
-    whether it did is all that a request costs."""
+    """Open the registry of tokens. It is a file of its own, which only its owner can read and which changes seldom, so
+    that a request costs no more than a check whether it did."""
     prepare_directory(settings.data)
     settings.access.touch(mode=0o600)
     return SqliteRegistry(settings.access, clock)
@@ -66,14 +66,14 @@ def open_token_registry(settings: Settings, clock: Clock) -> SqliteRegistry:
 def open_edge_message(settings: Settings) -> str:
     where = "the proxy" if settings.proxies else settings.host
     return (
-        f"whoever reaches {where} could do everything here, so it does not start like this. Make a token first:\n\n"
+        f"every client that reaches {where} could do everything, so the edge does not start. Create a token first:\n\n"
         f"    triplewire token create --data {settings.data} --name me --allow '*' --save me.token\n\n"
-        "or let others vouch for people (TRIPLEWIRE_JWT_KEYS), or, on a network that you trust, say --open"
+        "or accept tokens of an identity provider (TRIPLEWIRE_JWT_KEYS), or, on a network that you trust, use --open"
     )
 
 
 def load_certificates(settings: Settings) -> Certificates | None:
-    """None where TLS is not asked for. Raises BadRequest for files that cannot be used."""
+    """Load the TLS certificate, or return None if none is set. Raises BadRequest for files that cannot be used."""
     if not settings.tls_certificate:
         return None
     return Certificates(Path(settings.tls_certificate), Path(settings.tls_key or settings.tls_certificate))

@@ -1,5 +1,6 @@
-"""The edge process: opens the embedded twins, puts the application together and serves it until SIGTERM, SIGINT or the
-end of its parent.
+"""The edge process: it opens the embedded stores, puts the application together top-down, and serves it.
+
+It ends with SIGTERM, with SIGINT, or with its parent process.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from socket import socket
 from typing import Any
 
 import uvloop
+from aiohttp import web
 
 from triplewire.config import Settings
 from triplewire.config.files import prepare_directory
@@ -41,7 +43,7 @@ from triplewire.http.publish.validation import ShaclValidator, ShapeGate
 from triplewire.http.rate_limits import ClientAddresses, RateLimits
 from triplewire.http.resources import access_control, continuous_queries, erasures
 from triplewire.http.resources.access_control import TokenManager
-from triplewire.http.resources.continuous_queries import ContinuousQueryManager as ContinuousQueries
+from triplewire.http.resources.continuous_queries import ContinuousQueryManager
 from triplewire.http.resources.erasures import Erasures
 from triplewire.http.resources.explain import SubscriptionExplainer
 from triplewire.http.resources.ontologies import OntologyManager
@@ -73,46 +75,13 @@ from triplewire.storage.registry.streams import ShapesCache
 from triplewire.storage.sqlite import CommitWatch
 from triplewire.storage.webhooks import SqliteWebhookStore
 
-
-@dataclass(frozen=True)
-class EdgeAuth:
-    """Fields of an edge's parts."""
-
-    authenticators: tuple[Authenticator, ...]
-    is_open: Callable[[], bool]
-    sessions: Sessions
-    audit: AuditMiddleware
-
-
-def make_auth(settings: Settings, access: Registry, clock: Clock) -> EdgeAuth:
-    """As the settings say. Raises BadRequest."""
-    ring = TokenCache(access, CommitWatch(settings.access).changed)
-    knows = TokenAuthenticator(ring, clock)
-    authenticators = () if settings.auth == "open" else (knows, *_jwt_authenticators(settings, clock))
-    # A door that others reach is never open by itself: it does not start without tokens, and stays as it is.
-    waits = settings.auth == "auto" and is_private(settings) and not settings.jwt_keys
-    clients = ClientAddresses.parsed(settings.proxies)
-    return EdgeAuth(
-        authenticators,
-        (lambda: not ring.newest()) if waits else (lambda: False),
-        Sessions(clock, ring.newest, knows.is_valid),
-        AuditMiddleware(AuditLog(settings.audit), clock, clients.address),
-    )
-
-
-def _jwt_authenticators(settings: Settings, clock: Clock) -> tuple[Authenticator, ...]:
-    if not settings.jwt_keys:
-        return ()
-    rules = JwtRules(settings.jwt_issuer, settings.jwt_audience, settings.jwt_leeway)
-    return (JwtAuthenticator(KeySet(rules, clock), key_set_reader(settings.jwt_keys), clock),)
-
-
 ORPHAN_SECONDS = 2.0
+"""Seconds between two checks whether the supervisor still lives."""
 
 
 def run_edge(settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT, or until whoever started the process is gone. Raises BadRequest where everyone
-    could come in, though nobody said that they may."""
+    """Serve until SIGTERM or SIGINT, or until the supervisor has ended. Raises BadRequest for an edge that would be
+    open to other machines without `--open`."""
     check_auth(settings)
     configure_logging(settings.log_format, "edge")
     uvloop.run(_serve(settings))
@@ -132,14 +101,14 @@ async def _serve(settings: Settings) -> None:
 
 
 def open_sockets(settings: Settings) -> list[socket]:
-    """Those that were left to this process, or its own."""
+    """Return the listening sockets that the supervisor passed on, or open new ones."""
     if settings.sockets:
         return adopt_sockets([int(each) for each in settings.sockets])
     return open_listeners(settings.host, settings.port)
 
 
 async def _stop_when_orphaned(settings: Settings) -> None:
-    """A supervisor that was killed cannot stop its children: they notice, and stop as if they had been told to."""
+    """Send SIGTERM to this process when its supervisor is gone: one that was killed cannot stop its children."""
     while not is_orphaned(settings):
         await asyncio.sleep(ORPHAN_SECONDS)
     signal.raise_signal(signal.SIGTERM)
@@ -147,89 +116,50 @@ async def _stop_when_orphaned(settings: Settings) -> None:
 
 @contextmanager
 def open_edge_parts(settings: Settings) -> Iterator[EdgeParts]:
-    """The embedded twins, opened for an edge, and closed after it."""
+    """Open the parts of an edge over the embedded stores, and close them in the end."""
     prepare_directory(settings.data)
     clock = SystemClock()
-    with ExitStack() as closing:
-        whole = SqliteLog(settings.log, clock)
-        closing.callback(whole.close)
-        registry = SqliteRegistry(settings.log, clock)
-        closing.callback(registry.close)
-        access = open_token_registry(settings, clock)
-        closing.callback(access.close)
-        entrance = make_auth(settings, access, clock)
-        log = ErasureView(whole, partial(pending_erasures, registry))
-        outbox = SqliteOutbox(settings.outbox)
-        closing.callback(outbox.close)
-        lake = DeltaLake(settings.lake)
-        archive = LakeEntries(lake, pending=partial(pending_erasures, registry))
-        queries = _start_queries(settings)
-        closing.callback(queries.close)
-        commits = GroupCommit(log)
-        closing.callback(commits.close)
-        metrics = Metrics()
-        traces = open_tracer(settings.traces, "edge", settings.trace_ratio)
-        if traces is not None:
-            closing.callback(traces.close)
-        metrics.cpu.watch("log", lambda: commits.counts.cpu)
-        metrics.cpu.watch("all", time.process_time)
-        chronicle = EventHistory(log, archive)
-        books, networks = SqliteWebhookStore(settings.webhooks), AllowedNetworks.parsed(settings.webhook_networks)
-        closing.callback(books.close)
-        subscriptions = SubscriptionManager(
-            registry,
-            clock,
-            head=log.head,
-            beginnings=BackfillStarts(chronicle, clock),
-            webhooks=WebhookRegistrar(books, networks),
-        )
-        insights = SubscriptionExplainer(subscriptions, registry, chronicle, clock)
-        continuous = ContinuousQueries(
-            registry,
-            clock,
-            lambda stream: log.volume(stream) is not None,
-            beginnings=BackfillStarts(chronicle, clock),
-            figures=partial(_query_figures, settings),
-        )
-        followers = PolicyListeners((subscriptions.sightings, continuous))
-        gate = ShapeGate(ShapesCache(registry), ShaclValidator())
-        gate.shapes.refresh()
+    with ExitStack() as stack:
+        stores = _open_stores(settings, clock, stack)
+        auth = make_auth(settings, stores.access, clock)
+        commits = stack.enter_context(closing(GroupCommit(stores.log)))
+        queries = stack.enter_context(closing(_start_queries(settings)))
+        tracer = open_tracer(settings.traces, "edge", settings.trace_ratio)
+        if tracer is not None:
+            stack.callback(tracer.close)
+        gate = ShapeGate(ShapesCache(stores.registry), ShaclValidator())
+        outbound = OutboundOptions(stores.webhooks, AllowedNetworks.parsed(settings.webhook_networks))
         yield EdgeParts(
             gate=gate,
             commits=commits,
-            log=log,
-            registry=registry,
-            outbox=outbox,
+            log=stores.log,
+            registry=stores.registry,
+            outbox=stores.outbox,
             answers=queries,
             log_watch=CommitWatch(settings.log),
             outbox_watch=CommitWatch(settings.outbox),
             heartbeat=partial(read_heartbeat, settings.heartbeat),
             clock=clock,
-            stored=lambda: lake.files().upto,
-            archive=archive,
-            statistics=lambda: dataset_statistics(lake.files().quads, StatisticsFile(settings.statistics).read()),
+            stored=lambda: stores.lake.files().upto,
+            archive=stores.history,
+            statistics=lambda: dataset_statistics(
+                stores.lake.files().quads, StatisticsFile(settings.statistics).read()
+            ),
             retention=LakeRetention.parsed(settings.retention, settings.retention_bytes).of,
-            routes=[
-                *registry_routes(subscriptions, OntologyManager(registry), insights),
-                *erasures.erasure_routes(Erasures(registry, clock)),
-                *continuous_queries.query_routes(continuous),
-                *access_control.policy_routes(PolicyStore(registry, followers)),
-                *access_control.token_routes(TokenManager(access, clock)),
-                *validation.shape_routes(gate.shapes, gate.judges.check),
-            ],
+            routes=_resource_routes(settings, stores, gate, outbound, clock),
             services=settings.services,
             origins=settings.origins,
-            outbound=OutboundOptions(books, networks),
+            outbound=outbound,
             linger=LingerTimes.parsed(settings.linger),
             replay_cache=ReplayCacheConfig.parsed(settings.replay_cache),
-            metrics=metrics,
-            tracer=traces,
+            metrics=_make_metrics(commits),
+            tracer=tracer,
             identity=load_identity(settings.identity),
             rate_limits=RateLimits.from_settings(settings, clock),
-            authenticators=entrance.authenticators,
-            is_open=entrance.is_open,
-            sessions=entrance.sessions,
-            audit=entrance.audit,
+            authenticators=auth.authenticators,
+            is_open=auth.is_open,
+            sessions=auth.sessions,
+            audit=auth.audit,
             location=EdgeLocation(
                 settings.edge or str(os.getpid()), settings.edge_statuses, f"{settings.host}:{settings.port}"
             ),
@@ -237,25 +167,127 @@ def open_edge_parts(settings: Settings) -> Iterator[EdgeParts]:
         )
 
 
+@dataclass(frozen=True)
+class EdgeStores:
+    """The embedded stores of an edge."""
+
+    registry: SqliteRegistry
+    access: SqliteRegistry
+    """Tokens, in a file of their own."""
+    log: ErasureView
+    outbox: SqliteOutbox
+    webhooks: SqliteWebhookStore
+    lake: DeltaLake
+    history: LakeEntries
+    """The events of the lake, for positions that the log has dropped."""
+
+
+def _open_stores(settings: Settings, clock: Clock, stack: ExitStack) -> EdgeStores:
+    log = stack.enter_context(closing(SqliteLog(settings.log, clock)))
+    registry = stack.enter_context(closing(SqliteRegistry(settings.log, clock)))
+    lake, erasing = DeltaLake(settings.lake), partial(pending_erasures, registry)
+    return EdgeStores(
+        registry,
+        access=stack.enter_context(closing(open_token_registry(settings, clock))),
+        log=ErasureView(log, erasing),
+        outbox=stack.enter_context(closing(SqliteOutbox(settings.outbox))),
+        webhooks=stack.enter_context(closing(SqliteWebhookStore(settings.webhooks))),
+        lake=lake,
+        history=LakeEntries(lake, pending=erasing),
+    )
+
+
+@dataclass(frozen=True)
+class EdgeAuth:
+    """Authentication and audit of an edge."""
+
+    authenticators: tuple[Authenticator, ...]
+    is_open: Callable[[], bool]
+    sessions: Sessions
+    audit: AuditMiddleware
+
+
+def make_auth(settings: Settings, access: Registry, clock: Clock) -> EdgeAuth:
+    """Make authentication by the setting `auth`. Raises BadRequest."""
+    tokens = TokenCache(access, CommitWatch(settings.access).changed)
+    authenticator = TokenAuthenticator(tokens, clock)
+    authenticators = () if settings.auth == "open" else (authenticator, *_jwt_authenticators(settings, clock))
+    # Only an edge that no other machine reaches is open until there is a token; any other does not start without one.
+    open_without_tokens = settings.auth == "auto" and is_private(settings) and not settings.jwt_keys
+    clients = ClientAddresses.parsed(settings.proxies)
+    return EdgeAuth(
+        authenticators,
+        (lambda: not tokens.newest()) if open_without_tokens else (lambda: False),
+        Sessions(clock, tokens.newest, authenticator.is_valid),
+        AuditMiddleware(AuditLog(settings.audit), clock, clients.address),
+    )
+
+
+def _jwt_authenticators(settings: Settings, clock: Clock) -> tuple[Authenticator, ...]:
+    if not settings.jwt_keys:
+        return ()
+    rules = JwtRules(settings.jwt_issuer, settings.jwt_audience, settings.jwt_leeway)
+    return (JwtAuthenticator(KeySet(rules, clock), key_set_reader(settings.jwt_keys), clock),)
+
+
+def _resource_routes(
+    settings: Settings, stores: EdgeStores, gate: ShapeGate, outbound: OutboundOptions, clock: Clock
+) -> list[web.RouteDef]:
+    """Make the routes of subscriptions, continuous queries and all other registered resources."""
+    registry, history = stores.registry, EventHistory(stores.log, stores.history)
+    starts = BackfillStarts(history, clock)
+    subscriptions = SubscriptionManager(
+        registry,
+        clock,
+        head=stores.log.head,
+        beginnings=starts,
+        webhooks=WebhookRegistrar(stores.webhooks, outbound.networks),
+    )
+    queries = ContinuousQueryManager(
+        registry,
+        clock,
+        lambda stream: stores.log.volume(stream) is not None,
+        beginnings=starts,
+        figures=partial(_query_figures, settings),
+    )
+    policies = PolicyStore(registry, PolicyListeners((subscriptions.sightings, queries)))
+    explainer = SubscriptionExplainer(subscriptions, registry, history, clock)
+    return [
+        *registry_routes(subscriptions, OntologyManager(registry), explainer),
+        *erasures.erasure_routes(Erasures(registry, clock)),
+        *continuous_queries.query_routes(queries),
+        *access_control.policy_routes(policies),
+        *access_control.token_routes(TokenManager(stores.access, clock)),
+        *validation.shape_routes(gate.shapes, gate.judges.check),
+    ]
+
+
+def _make_metrics(commits: GroupCommit) -> Metrics:
+    metrics = Metrics()
+    metrics.cpu.watch("log", lambda: commits.counts.cpu)
+    metrics.cpu.watch("all", time.process_time)
+    return metrics
+
+
 def _query_figures(settings: Settings, id: str) -> Mapping[str, Any] | None:
-    """What the pipeline tells of a continuous query in its heartbeat, if it does."""
-    told = read_heartbeat(settings.heartbeat).detail.get("ongoing", {})
-    if "position" not in told:
+    """Return the position and figures of a continuous query in the pipeline's heartbeat, or None."""
+    detail = read_heartbeat(settings.heartbeat).detail.get("ongoing", {})
+    if "position" not in detail:
         return None
-    return {"position": format_position(told["position"]), **told.get("figures", {}).get(id, {})}
+    return {"position": format_position(detail["position"]), **detail.get("figures", {}).get(id, {})}
 
 
 def _start_queries(settings: Settings) -> HistoryService:
-    """Processes of their own, which read the same settings. The first of them starts while the edge already serves,
-    the one with Spark when it is needed."""
-    bounds = QueryLimits.from_settings(settings)
+    """Start the pools of query processes. The first DuckDB process starts in the background, the Spark process when it
+    is first needed."""
+    limits = QueryLimits.from_settings(settings)
     queries = HistoryService(
-        duckdb=QueryWorkerPool(_launch("duckdb", settings), bounds, processes=settings.query_processes),
-        spark=QueryWorkerPool(_launch("spark", settings), bounds, processes=1),
+        duckdb=QueryWorkerPool(_query_command("duckdb", settings), limits, processes=settings.query_processes),
+        spark=QueryWorkerPool(_query_command("spark", settings), limits, processes=1),
     )
     queries.start()
     return queries
 
 
-def _launch(engine: str, settings: Settings) -> WorkerCommand:
+def _query_command(engine: str, settings: Settings) -> WorkerCommand:
     return WorkerCommand((sys.executable, "-m", "triplewire.service.query_process", engine), to_environment(settings))

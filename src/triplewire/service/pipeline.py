@@ -28,46 +28,43 @@ from triplewire.storage.lake.maintenance import MaintenanceContext, MaintenanceP
 from triplewire.storage.lake.retention import LakeRetention
 from triplewire.storage.lake.zones import ZoneLayoutStore
 
-# The house: a lake with what keeps it in order, for the pipeline and for commands.
-
 
 def open_maintenance(table: Path) -> MaintenanceContext:
-    """Over the embedded twins, with nobody to work in it yet."""
+    """Open a lake and its zone map for maintenance, without a Spark session."""
     return MaintenanceContext(DeltaLake(table), table, ZoneLayoutStore(table.parent / "zones"))
 
 
 def maintenance_rules(settings: Settings) -> MaintenanceRules:
-    """Raises InputError for settings that make no sense."""
+    """Parse the settings of maintenance. Raises InputError."""
     retention = LakeRetention.parsed(settings.retention, settings.retention_bytes)
     return MaintenanceRules(retention, parse_balance(settings.balance), settings.time_travel_hours)
 
 
 @contextmanager
-def maintain_lake(settings: Settings, told: Callable[[MaintenanceProgress], None]) -> Iterator[MaintenanceContext]:
-    """A house that this process alone keeps, on a Spark of its own. Waits for whoever keeps it now."""
+def maintain_lake(settings: Settings, report: Callable[[MaintenanceProgress], None]) -> Iterator[MaintenanceContext]:
+    """Hold the maintenance lock of the lake, with a Spark session. Waits until no other process holds it."""
     table = settings.lake.absolute()
     with hold_maintenance_lock(table, wait=True):
         spark = start_session("triplewire lake", settings.master, settings.driver_memory)
         try:
             tasks = spark.sparkContext.defaultParallelism
-            made = open_maintenance(table)
-            yield MaintenanceContext(made.lake, table, made.maps, partial(run_tasks, spark), tasks, told)
+            context = open_maintenance(table)
+            yield MaintenanceContext(context.lake, table, context.maps, partial(run_tasks, spark), tasks, report)
         finally:
             spark.stop()
 
 
 def run_pipeline(settings: Settings) -> None:
-    """Run over the embedded twins until SIGTERM or SIGINT, then stop the queries."""
+    """Run the pipeline over the embedded stores until SIGTERM or SIGINT, then stop its streaming queries."""
     run_application(settings, pipeline_ports(settings))
 
 
 def run_application(settings: Settings, ports: JobPorts) -> None:
-    """The same over any twins."""
+    """Run the pipeline over any stores."""
     configure_logging(settings.log_format, "pipeline")
     stop = Flag()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    house = open_maintenance(settings.lake.absolute())
-    PipelineApplication(
-        settings, ports, SystemClock(), replace(house, lake=ports.open_lake()), maintenance_rules(settings)
-    ).run(stop)
+    maintenance = replace(open_maintenance(settings.lake.absolute()), lake=ports.open_lake())
+    application = PipelineApplication(settings, ports, SystemClock(), maintenance, maintenance_rules(settings))
+    application.run(stop)

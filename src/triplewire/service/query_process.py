@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def duckdb_history(settings: Settings) -> HistoryExecutor:
-    """Answers what one machine should; the rest is left to Spark."""
+    """Make the executor for queries that one machine can answer; it refers larger ones to Spark."""
     hide("pandas")
     from triplewire.history.dataset_statistics import StatisticsFile
     from triplewire.history.duckdb import DuckDbEngine
@@ -32,13 +32,13 @@ def duckdb_history(settings: Settings) -> HistoryExecutor:
     bounds = QueryLimits.from_settings(settings)
     limit_resources(bounds.memory)
     lake, records = DeltaLake(settings.lake), StatisticsFile(settings.statistics)
-    engine = DuckDbEngine(settings.lake, bounds, reads=_tally(settings), records=records)
+    engine = DuckDbEngine(settings.lake, bounds, reads=_read_counter(settings), records=records)
     compiler = QueryCompiler("duckdb", settings.services, _ontologies(settings))
     return HistoryExecutor(lake, engine, bounds, compiler=compiler, spark_bytes=settings.spark_bytes)
 
 
 def spark_history(settings: Settings) -> HistoryExecutor:
-    """Answers everything. The session holds itself to the memory that it was given."""
+    """Make the executor for queries of any size. The session limits its own memory."""
     from triplewire.history.executor import HistoryExecutor, QueryCompiler
     from triplewire.history.requests import QueryLimits
     from triplewire.spark.query_engine import SparkEngine
@@ -46,12 +46,12 @@ def spark_history(settings: Settings) -> HistoryExecutor:
     from triplewire.storage.lake.delta import DeltaLake
 
     session = start_session("triplewire-queries", settings.master, settings.driver_memory)
-    engine = SparkEngine(session, _tally(settings))
+    engine = SparkEngine(session, _read_counter(settings))
     compiler = QueryCompiler("spark", settings.services, _ontologies(settings))
     return HistoryExecutor(DeltaLake(settings.lake), engine, QueryLimits.from_settings(settings), compiler=compiler)
 
 
-def _tally(settings: Settings) -> ReadCounter:
+def _read_counter(settings: Settings) -> ReadCounter:
     from triplewire.model.clock import SystemClock
     from triplewire.storage.lake.read_counts import ReadCounter
 

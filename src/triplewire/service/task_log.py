@@ -17,6 +17,6 @@ from triplewire.storage.registry.sqlite import SqliteRegistry
 
 
 def open_log(path: Path) -> ErasureView:
-    """The log without what is being erased: a batch that is replayed does not bring it back."""
+    """Open the log without events that are being erased, so that a replayed batch does not bring them back."""
     registry = SqliteRegistry(path, SystemClock())
     return ErasureView(SqliteLog(path, SystemClock()), partial(pending_erasures, registry))

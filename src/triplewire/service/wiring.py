@@ -40,7 +40,7 @@ def _open_static_data(lake: Path, log: Path) -> PublishedStaticData:
 
 
 def pipeline_ports(settings: Settings) -> JobPorts:
-    """The embedded twins, as openers that pickle."""
+    """Return the stores of the pipeline, as openers that pickle."""
     return JobPorts(
         open_log=partial(open_log, settings.log.absolute()),
         open_registry=partial(SqliteRegistry, settings.log.absolute(), SystemClock()),
@@ -54,13 +54,10 @@ def pipeline_ports(settings: Settings) -> JobPorts:
     )
 
 
-# The zone map of a lake with what lies in it, read from its files.
-
-
 def survey_zones(settings: Settings) -> LakeSurvey:
-    """Of the lake in a data directory. Raises NotFound if it has none."""
+    """Read the zone map and the contents of each zone from the lake's files. Raises NotFound if there is no lake."""
     snapshot = DeltaLake(settings.lake).files()
     if snapshot.version < 0:
-        raise NotFound(f"there is no lake in {settings.data}: nothing was stored there yet; --data names another")
+        raise NotFound(f"there is no lake in {settings.data}: nothing is stored there yet; --data names another")
     zones = ZoneLayoutStore(settings.lake.with_name("zones")).read(snapshot.zones)
     return survey_lake(snapshot, zones, load_read_counts(settings.lake.with_name("reads"), SystemClock().now()))

@@ -62,6 +62,7 @@ class ShapesCache:
         self._registry = registry
         self._newest = 0
         self._known: Mapping[str, StreamShapes] = {}
+        self.refresh()
 
     def of(self, stream: str) -> StreamShapes | None:
         return self._known.get(stream)
