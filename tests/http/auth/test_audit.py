@@ -186,7 +186,7 @@ def test_refusals_are_written_down(tmp_path: Path) -> None:
             assert await at.call("DELETE", "/tokens/x", at.guest[1]) == 403
             unknown, known = await at.told()
             assert unknown == line(
-                "nobody", "revokeToken", "/tokens/x", "refused", status=401, why="the token is not known here"
+                "nobody", "revokeToken", "/tokens/x", "refused", status=401, why="the token is unknown"
             )
             assert (known["who"], known["status"]) == (f"token:{at.guest[0]}", 403)
 
