@@ -200,7 +200,7 @@ def measure_policies() -> Report:
 
 def _measure_matching() -> dict[str, list[float]]:
     """Match the same events with subscriptions for one value each."""
-    matchers = {name: Matcher.of(_make_changes(SUBSCRIPTIONS, sight)) for name, sight in SIGHTS.items()}
+    matchers = {name: Matcher.from_changes(_make_changes(SUBSCRIPTIONS, sight)) for name, sight in SIGHTS.items()}
     taken: dict[str, list[float]] = {name: [] for name in matchers}
     for number in range(ROUNDS + 1):
         first = SUBSCRIPTIONS + 1 + number * EVENTS

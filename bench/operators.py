@@ -134,7 +134,7 @@ class SizedMatcher:
 
     def __init__(self, example: OperatorExample, size: int) -> None:
         made = [*make_changes(example, size)]
-        self._example, self._matcher, self._position = example, Matcher.of(made), made[-1].position
+        self._example, self._matcher, self._position = example, Matcher.from_changes(made), made[-1].position
 
     def match(self, numbers: Sequence[int], *, refused: bool = False) -> float:
         """Return the seconds that events with these numbers take, in one batch. Raises Disagreement unless each has

@@ -1,21 +1,20 @@
-"""Retrospects: the log read backwards."""
+"""The log read backwards."""
 
 from __future__ import annotations
 
 import pytest
 
-from triplewire.matching import event_history
 from triplewire.matching.event_history import find_newest, find_position, read_entry, scan_backwards
 from triplewire.model.errors import NotFound
 from triplewire.testing import TWIN_KINDS, open_twin, publication
 
 
 @pytest.mark.parametrize("kind", TWIN_KINDS)
-def test_batches_come_newest_first_and_miss_nothing(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_history, "RETROSPECT_BATCH", 3)
+def test_batches_come_newest_first_and_miss_nothing(kind: str) -> None:
     with open_twin(kind) as stores:
         (positions,) = stores.log.append([publication(*range(8))])
-        read = [batch["position"].to_pylist() for batch in scan_backwards(stores.log, positions[0], positions[-1])]
+        batches = scan_backwards(stores.log, positions[0], positions[-1], positions=3)
+        read = [batch["position"].to_pylist() for batch in batches]
     assert read == [[6, 7, 8], [3, 4, 5], [2]]
 
 

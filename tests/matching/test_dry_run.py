@@ -1,4 +1,4 @@
-"""Rehearsals: what a subscription would have matched of the last hour."""
+"""Dry runs: the events of the last hour that a subscription would have matched."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from triplewire.matching import dry_run
-from triplewire.matching.dry_run import DryRun, run_dry
+from triplewire.matching.dry_run import DRY_RUN_SECONDS, DryRun, run_dry
 from triplewire.model import Kind, format_position
 from triplewire.model.errors import Unsupported
 from triplewire.sparql import parse_query
@@ -18,8 +17,8 @@ from triplewire.testing.samples import EXAMPLE
 ABOVE = f"SELECT ?o {{ ?o <{EXAMPLE}result> ?v FILTER(?v > 6) }}"
 
 
-def rehearsed(stores: Twin, sparql: str = ABOVE, kind: Kind = Kind.SIGNAL) -> DryRun:
-    return run_dry(parse_query(sparql), kind, stores.log, stores.clock)
+def run_on(stores: Twin, sparql: str = ABOVE, kind: Kind = Kind.SIGNAL, seconds: float = DRY_RUN_SECONDS) -> DryRun:
+    return run_dry(parse_query(sparql), kind, stores.log, stores.clock, seconds=seconds)
 
 
 @pytest.mark.parametrize("kind", TWIN_KINDS)
@@ -31,7 +30,7 @@ def test_events_of_the_last_hour_count_and_the_newest_are_told(kind: str) -> Non
         stores.registry.put([("other", "x", {})])
         stores.clock.advance(3599)
         stores.log.append([publication(1, 7, 3)])
-        found = rehearsed(stores)
+        found = run_on(stores)
     assert (found.matched, found.looked_at, found.complete) == (5, 7, True)
     value = json.loads(json.dumps(found.value()))
     assert [each["event"] for each in value["examples"]] == [f"{EXAMPLE}event/{number}" for number in (7, 13, 12)]
@@ -52,7 +51,7 @@ def test_events_of_the_last_hour_count_and_the_newest_are_told(kind: str) -> Non
 def test_it_tells_how_it_would_be_matched(kind: Kind, sparql: str, tier: str) -> None:
     with open_twin("memory") as stores:
         stores.log.append([publication(5, 6, 7)])
-        found = rehearsed(stores, sparql, kind)
+        found = run_on(stores, sparql, kind)
     value = found.value()
     assert (value["matched"], value["of"], value["tier"]) == (1, 3, tier)
     six = '"6"^^<http://www.w3.org/2001/XMLSchema#integer>'
@@ -67,24 +66,23 @@ def test_of_too_many_events_the_newest_are_looked_at(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(sqlite, "LOOKUP_POSITIONS", 4)
     with open_twin("memory") as stores:
         stores.log.append([publication(*range(10))])
-        found = rehearsed(stores)
+        found = run_on(stores)
     assert (found.matched, found.looked_at, found.complete) == (3, 4, False)
 
 
-def test_it_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dry_run, "REHEARSAL_SECONDS", -1.0)
+def test_it_ends_in_time() -> None:
     with open_twin("memory") as stores:
         stores.log.append([publication(7)])
-        found = rehearsed(stores)
+        found = run_on(stores, seconds=-1.0)
     assert (found.matched, found.looked_at, found.complete) == (0, 0, False)
 
 
 def test_nothing_was_published() -> None:
     with open_twin("memory") as stores:
-        found = rehearsed(stores)
+        found = run_on(stores)
     assert (found.matched, found.looked_at, found.complete, found.examples) == (0, 0, True, ())
 
 
-def test_what_cannot_be_made_is_not_rehearsed() -> None:
+def test_what_cannot_be_made_is_not_run_on() -> None:
     with open_twin("memory") as stores, pytest.raises(Unsupported, match="DESCRIBE"):
-        rehearsed(stores, "DESCRIBE <urn:x>")
+        run_on(stores, "DESCRIBE <urn:x>")

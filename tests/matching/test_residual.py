@@ -57,7 +57,7 @@ def test_bags_follow_an_ontology_that_is_replaced_in_mid_stream(seed: int) -> No
     documents = {at: generated.bagged(random) for at in range(10, 20)}
     changes = [said(1, before), *(each for at, document in documents.items() for each in made(at, document))]
     events = [generated.event(random, at) for at in range(16)]
-    found = matched(Matcher.of([*changes, said(FIRST + 8, after)]), events)
+    found = matched(Matcher.from_changes([*changes, said(FIRST + 8, after)]), events)
     for at, each in enumerate(events):
         knowledge = reference.Knowledge(before if at < 8 else after)
         wanted = {
@@ -74,7 +74,7 @@ def test_who_lives_where_follows_an_ontology_that_is_replaced_in_mid_stream() ->
     changes = [loaded("ex:Jones ex:city ex:Carlow ."), *made(10, asked)]
     turned = loaded("ex:Jones ex:city ex:Dublin .", position=FIRST + 2)
     back = loaded("ex:Jones ex:city ex:Carlow .", position=FIRST + 3)
-    assert matched(Matcher.of([*changes, turned, back]), [here] * 5) == {(2, 10)}
+    assert matched(Matcher.from_changes([*changes, turned, back]), [here] * 5) == {(2, 10)}
 
 
 ATTRIBUTE, NUMBER = iri(EX + "a"), iri(EX + "n")
@@ -88,7 +88,7 @@ def test_a_bag_that_may_be_empty_still_needs_its_attribute(op: str, values: list
     events = [event("ex:s ex:b 1 ."), event("ex:s ex:a () ."), event("ex:s ex:b () .")]
     asked = parse_filters({"prefixes": {"ex": EX}, **document})
     assert [reference.holds(asked, each, reference.Knowledge()) for each in events] == [False, True, False]
-    assert matched(Matcher.of(made(10, document)), events) == {(1, 10)}
+    assert matched(Matcher.from_changes(made(10, document)), events) == {(1, 10)}
 
 
 @pytest.mark.parametrize("more", [constraint("ex:a", "#=", [1]), constraint("ex:a", "@*", ["ex:p", "ex:o"])])
@@ -130,7 +130,7 @@ def test_guards_let_numbers_through_in_whatever_form(value: object) -> None:
     events = [Event(f"{EX}event/{at}", text) for at, text in enumerate(texts)]
     number = constraint("ex:n", "=", value)
     bag = constraint("ex:a", "#=", [{"@id": "ex:o"}])
-    plain = Matcher.of(made(10, {"filter": [constraint("ex:n", "#>/=", [value])]}))
-    found = matched(Matcher.of(made(10, {"filter": [bag, number]})), events)
+    plain = Matcher.from_changes(made(10, {"filter": [constraint("ex:n", "#>/=", [value])]}))
+    found = matched(Matcher.from_changes(made(10, {"filter": [bag, number]})), events)
     assert found == matched(plain, events)
     assert found

@@ -121,7 +121,7 @@ def test_a_batch_goes_on_with_the_table_that_it_began_with(tmp_path: Path) -> No
     files = IndexGenerations(tmp_path).files
     groups = GroupIndex(files)
     files.follow()
-    held, number = files.index, files.tables["keys"].number
+    held, number = files.arrays(), files.tables["keys"].number
     scratch, found = groups._scratch(files.size("groups")), _new_buffer(100, 16)
     for number_ in range(1_000):
         world.make(str(number_), named(number_))
@@ -131,7 +131,7 @@ def test_a_batch_goes_on_with_the_table_that_it_began_with(tmp_path: Path) -> No
     assert rows == len(expected) == 1, "none of those that came later"
     files.follow()
     assert files.tables["keys"].number > number
-    _, rows, _ = match_events(read_events(batch), 0, files.index, scratch, found)
+    _, rows, _ = match_events(read_events(batch), 0, files.arrays(), scratch, found)
     assert rows == 1, "and they are passed over in the new table as well"
     assert world.told(reader.match(late)) == world.truth(late)
 
@@ -296,7 +296,7 @@ def test_subscriptions_that_come_and_go_take_no_room_in_the_end(tmp_path: Path) 
 @pytest.mark.parametrize("left", [1, 3, 100])
 def test_what_the_index_leaves_is_decided_however_few_are_at_hand(left: int, tmp_path: Path) -> None:
     world = World()
-    matcher = Matcher(world.registry, tmp_path, left=left)
+    matcher = Matcher(world.registry, tmp_path, fallback_subscriptions=left)
     for number in range(6):
         world.make(f"a{number}", above(f"0.{number}"))
         world.make(
@@ -331,7 +331,7 @@ def test_step_by_step_is_the_same_as_at_once(tmp_path_factory: pytest.TempPathFa
     @given(st.lists(STEPS, min_size=4, max_size=16))
     def answers(steps: Sequence[tuple[str, str, str]]) -> None:
         world, directory = World(), tmp_path_factory.mktemp("index")
-        matchers = [Matcher(world.registry, directory, left=3) for _ in range(2)]
+        matchers = [Matcher(world.registry, directory, fallback_subscriptions=3) for _ in range(2)]
         batches = list[pa.Table]()
         for verb, name, text in [*steps, ("match", "1", LONG)]:
             if verb == "make":
@@ -363,7 +363,7 @@ def test_files_are_no_longer_than_what_is_in_them(tmp_path: Path) -> None:
 
 def test_arrays_of_files_are_to_compiled_code_what_others_are(tmp_path: Path) -> None:
     """Else all of it would be compiled twice."""
-    *arrays, _ = IndexGenerations(tmp_path).files.index
+    *arrays, _ = IndexGenerations(tmp_path).files.arrays()
     for each in arrays:
         assert isinstance(each, np.ndarray)
         assert each.flags.c_contiguous

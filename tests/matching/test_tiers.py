@@ -50,7 +50,9 @@ CHOSEN = [
 def pairs(changes: list[RegistryChange], published: list[Event]) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
     """By both tiers, and by the evaluator: where subscriptions were made, and the positions of events."""
     batch = entries({100 + at: each for at, each in enumerate(published)})
-    together, alone = (expanded(made(changes).match(batch), batch, changes) for made in (Matcher.of, evaluator))
+    together, alone = (
+        expanded(made(changes).match(batch), batch, changes) for made in (Matcher.from_changes, evaluator)
+    )
     return set(together), set(alone)
 
 

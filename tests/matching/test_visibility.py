@@ -103,7 +103,7 @@ def changes_of(lifted: LiftedShape, kind: Kind) -> list[RegistryChange]:
 def answers(lifted: LiftedShape, kind: Kind, published: Sequence[Event]) -> list[Answer | None]:
     """What a subscriber is told of each event; None where nothing is."""
     batch = entries(dict(enumerate(published, start=10)))
-    matches = Matcher.of(changes_of(lifted, kind)).match(batch)
+    matches = Matcher.from_changes(changes_of(lifted, kind)).match(batch)
     shape = Shape.from_value(lifted.shape.to_value())
     wanted = [MatchSelector(1, END, shape_memberships(shape).of(lifted.constants))]
     rows = {row["position"]: row for row in redact_entries(batch, shape.sight).to_pylist()}
@@ -225,7 +225,7 @@ def test_where_a_class_is_denied_the_index_decides_on_events_without_it() -> Non
             12: Event(f"{EX}e3", f"<{EX}a>\t<{EX}p>\t<{EX}b>\n<{EX}c>\t{RDF_TYPE}\t<{EX}Secret>"),
         }
     )
-    matches = Matcher.of(changes_of(lifted, Kind.SIGNAL)).match(batch).to_pylist()
+    matches = Matcher.from_changes(changes_of(lifted, Kind.SIGNAL)).match(batch).to_pylist()
     told = [(each["position"], each["group"] is not None, each["subscription"]) for each in matches]
     assert told == [(10, True, None), (12, False, 1)]
 

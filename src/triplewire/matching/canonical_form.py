@@ -33,7 +33,7 @@ from triplewire.sparql.algebra import UNBOUND, Basic, Extend, Filter, Group, Ope
 from triplewire.sparql.parameters import replace_in_pattern
 from triplewire.sparql.traversal import iterate_parts, transform_operators
 
-REMEMBERED_SKELETONS: Final = 4_096
+CACHED_SKELETONS: Final = 4_096
 """Skeletons of texts whose shape is cached: at worst 16 kB of text each, 100 MB."""
 
 
@@ -207,7 +207,7 @@ def _expression_signature(expression: object, colours: Mapping[str, str]) -> str
 class ConstantSymmetries:
     """A cache of the symmetric parameters of shapes, by key. Thread-safe."""
 
-    def __init__(self, size: int = REMEMBERED_SKELETONS) -> None:
+    def __init__(self, size: int = CACHED_SKELETONS) -> None:
         self._size = size
         self._alike: dict[str, tuple[tuple[int, ...], ...]] = {}
 

@@ -23,10 +23,10 @@ from triplewire.sparql.serialization import format_algebra
 from triplewire.storage.log import sqlite
 from triplewire.storage.registry.ports import RegistryChange
 
-REHEARSAL_SECONDS: Final = 5.0
+DRY_RUN_SECONDS: Final = 5.0
 """The longest time that a dry run matches events of the last hour. It reports on those that it got to."""
 
-REHEARSAL_EXAMPLES: Final = 3
+DRY_RUN_EXAMPLES: Final = 3
 """Matching events that a dry run lists."""
 
 
@@ -78,17 +78,18 @@ def run_dry(
     ontologies: Sequence[RegistryChange] = (),
     begins: int | None = None,
     sight: Visibility | None = None,
+    seconds: float = DRY_RUN_SECONDS,
 ) -> DryRun:
     """Match a query without parameters against recent events. `ontologies` are the registry changes that loaded the
     current ontologies; `begins` is a start position that replaces the last hour. Only visible parts of events count.
-    Blocks for some seconds: call it from a thread. Raises Unsupported for queries that are not allowed in
+    Blocks for about `seconds`: call it from a thread. Raises Unsupported for queries that are not allowed in
     subscriptions."""
     lifted = lift(query, solutions=kind is Kind.BINDINGS)
     tally = _MatchCounter(_evaluator(lift(query, solutions=False), ontologies))
     head = log.head()
     asked = find_position(log, clock.now() - _HOUR, head) if begins is None else max(START, begins - 1)
     after = max(asked, head - sqlite.LOOKUP_POSITIONS)
-    deadline = clock.ticks() + REHEARSAL_SECONDS
+    deadline = clock.ticks() + seconds
     complete = after == asked
     for batch in scan_backwards(VisibleEvents(log, sight), after, head):
         if clock.ticks() > deadline:
@@ -112,7 +113,7 @@ class _MatchCounter:
         self.looked_at += batch.num_rows
         self.matched += len(positions)
         found = batch.drop_columns(["text"]).filter(pc.is_in(batch["position"], positions))
-        wanted = REHEARSAL_EXAMPLES - len(self.examples)
+        wanted = DRY_RUN_EXAMPLES - len(self.examples)
         self.examples += found.to_pylist()[::-1][:wanted]
 
 

@@ -109,7 +109,7 @@ class BatchSplitter:
     """Matches batches in a connection, with the temporary tables `quads` and `found`."""
 
     duck: duckdb.DuckDBPyConnection
-    patience: CpuBudget = DEFAULT_BUDGET
+    budget: CpuBudget = DEFAULT_BUDGET
     clock: Callable[[], float] = time.thread_time
     spent: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     """The CPU seconds that each shape took."""
@@ -120,7 +120,7 @@ class BatchSplitter:
         plain = self._load(entries, frozenset().union(*(each.columns for each in shapes.values())))
         longest = 1 + (pc.max(pc.count_substring(entries["text"], "\n")).as_py() or 0)
         apart = dict[str, Sequence[int]]()
-        with CpuLimit(self.duck, self.patience.batch) as allowance:
+        with CpuLimit(self.duck, self.budget.batch) as allowance:
             for key, each in shapes.items():
                 allowance.renew()
                 with self._counted(key):
@@ -142,7 +142,7 @@ class BatchSplitter:
         """Yield part by part. Raises BudgetExhausted when the shape took too much in all."""
         part: pa.Table | None = None
         while True:
-            if self.spent[key] > self.patience.whole:
+            if self.spent[key] > self.budget.whole:
                 raise BudgetExhausted(key)
             with self._counted(key):
                 part = next(parts, None)
@@ -166,7 +166,7 @@ class BatchSplitter:
     def _apart(self, shape: SubscriptionTable, entries: pa.Table, heavy: Sequence[int]) -> Iterator[pa.Table]:
         """Match light and heavy events apart."""
         among = pc.is_in(entries["position"], pa.array(heavy, pa.int64()))
-        yield from self._portion(shape, entries.filter(pc.invert(among)), self.patience.batch)
+        yield from self._portion(shape, entries.filter(pc.invert(among)), self.budget.batch)
         yield from self._portion(shape, entries.filter(among), _LEAST_SECONDS)
 
     def _portion(self, shape: SubscriptionTable, entries: pa.Table, least: float) -> Iterator[pa.Table]:
@@ -176,7 +176,7 @@ class BatchSplitter:
         elif count:
             plain = self._load(entries, shape.columns)
             try:
-                with CpuLimit(self.duck, max(least, count * self.patience.event)):
+                with CpuLimit(self.duck, max(least, count * self.budget.event)):
                     shape.match_into("found", plain=plain)
                 yield self._found()
             except LIMIT_ERRORS:
@@ -200,7 +200,7 @@ class BatchSplitter:
             self._pair(shape, made[0])
             return
         try:
-            with CpuLimit(self.duck, self.patience.pair):
+            with CpuLimit(self.duck, self.budget.pair):
                 shape.match_some("found", made)
         except LIMIT_ERRORS:
             self._some(shape, made[: len(made) // 2])
@@ -209,7 +209,7 @@ class BatchSplitter:
     def _pair(self, shape: SubscriptionTable, made: int) -> None:
         """Match one subscription on one event: it gets its solutions, or the limit that it reached."""
         try:
-            with CpuLimit(self.duck, self.patience.pair):
+            with CpuLimit(self.duck, self.budget.pair):
                 self._tell(shape, made, shape.probe(made))
         except LIMIT_ERRORS:
             self.duck.execute(_ALONE, [made, LimitReached.WORK.value])
@@ -258,7 +258,7 @@ class Evaluator:
     _closures: OntologyClosure | None = None
     """The closure of the connection, if several evaluators share it; their tables differ by name."""
     _name: str = "constants"
-    _patience: CpuBudget = field(default_factory=CpuBudget)
+    _budget: CpuBudget = field(default_factory=CpuBudget)
     _making: TableFactory = make_plain_table
     _clock: Callable[[], float] = time.thread_time
     version: int = 0
@@ -296,7 +296,7 @@ class Evaluator:
         if not live or not entries.num_rows:
             return MATCHES.empty_table()
         self._ontologies.prepare()
-        portions = BatchSplitter(self._duck, self._patience, self._clock, self.spent)
+        portions = BatchSplitter(self._duck, self._budget, self._clock, self.spent)
         found = [portions.match(redact_entries(entries, sight), part) for sight, part in self._by_sight(live)]
         return self.holding(found[0] if len(found) == 1 else merge_matches(found))
 

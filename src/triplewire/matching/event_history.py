@@ -27,7 +27,7 @@ from triplewire.storage.lake.entries import LAKE_PAGE_BYTES
 from triplewire.storage.log import sqlite
 from triplewire.storage.log.ports import MeasuredLog
 
-RETROSPECT_BATCH: Final = 2_000
+SCAN_POSITIONS: Final = 2_000
 """Positions that a backward scan reads at once: about 2 MB for events of 1 kB, 20 ms to match."""
 
 
@@ -131,12 +131,12 @@ class VisibleEvents:
         return redact_entries(self.events.read(after, upto, limit), self.sight)
 
 
-def scan_backwards(log: EventReader, after: int, upto: int) -> Iterator[pa.Table]:
-    """The entries at positions p with `after < p <= upto`, in batches of few positions: the newest batch first, each
-    in order of position. Empty batches are left out."""
+def scan_backwards(log: EventReader, after: int, upto: int, positions: int = SCAN_POSITIONS) -> Iterator[pa.Table]:
+    """The entries at positions p with `after < p <= upto`, in batches of `positions`: the newest batch first,
+    each in order of position. Empty batches are left out."""
     while upto > after:
-        start = max(after, upto - RETROSPECT_BATCH)
-        batch = log.read(start, upto, RETROSPECT_BATCH)
+        start = max(after, upto - positions)
+        batch = log.read(start, upto, positions)
         if batch.num_rows:
             yield batch
         upto = start

@@ -41,7 +41,7 @@ from triplewire.security.visibility import Visibility
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import SUBSCRIPTION, subscription_from_change
 
-SINGLE_PAIRS: Final = 400
+INTERPRETER_PAIRS: Final = 400
 """Pairs of event and subscription of one shape in a batch that go to the interpreter, at some 40 µs each: an SQL
 query for all of them takes 5 to 30 ms before it reads a row (docs/decisions/2026-11-18-interpreter.md)."""
 
@@ -57,9 +57,9 @@ class ResidualMatcher:
     """Matches the subscriptions of one worker that the index does not decide. Not thread-safe."""
 
     def __init__(
-        self, duck: duckdb.DuckDBPyConnection, closures: OntologyClosure, patience: CpuBudget = DEFAULT_BUDGET
+        self, duck: duckdb.DuckDBPyConnection, closures: OntologyClosure, budget: CpuBudget = DEFAULT_BUDGET
     ) -> None:
-        self._evaluator = Evaluator(duck, closures, "rest", patience, make_table)
+        self._evaluator = Evaluator(duck, closures, "rest", budget, make_table)
         self._ontologies = OntologyRows(closures.rows)
         self._shapes: dict[str, KnownShape] = {}
         self._open: set[str] = set()
@@ -115,9 +115,9 @@ class ResidualMatcher:
             known = shapes.get(program)
             if known is None or known.change.key not in self._shapes or known.change.key in self._open:
                 continue
-            its = candidates.of(program)
-            few = [] if known.single is None else [*islice(self._pairs(its), SINGLE_PAIRS + 1)]
-            if known.single is None or len(few) > SINGLE_PAIRS:
+            its = candidates.select(program)
+            few = [] if known.interpreted is None else [*islice(self._pairs(its), INTERPRETER_PAIRS + 1)]
+            if known.interpreted is None or len(few) > INTERPRETER_PAIRS:
                 many[known.change.key] = its.event
             else:
                 if known.sight not in batches:
@@ -137,7 +137,7 @@ class ResidualMatcher:
         self, entries: pa.Table, batch: InterpreterBatch, pairs: Sequence[Pair], known: KnownShape
     ) -> list[pa.Table]:
         began = thread_time()
-        found, left = batch.decide(pairs, known.single)
+        found, left = batch.decide(pairs, known.interpreted)
         self.spent[known.change.key] += thread_time() - began
         decided = self._evaluator.holding(found)
         return [decided, self._evaluated(entries, left, known.change.key)] if left else [decided]
@@ -173,7 +173,7 @@ class ResidualMatcher:
 
 def _never_matches_empty(known: KnownShape, subscription: Subscription) -> bool:
     """Is it certain that a subscription does not match an event that has nothing to count?"""
-    told = None if known.single is None else known.single.solve(EMPTY_EVENT, subscription.constants)
+    told = None if known.interpreted is None else known.interpreted.solve(EMPTY_EVENT, subscription.constants)
     return told is not None and not told.matched
 
 
@@ -186,13 +186,13 @@ class FallbackMatcher:
         closures: OntologyClosure,
         registry: ChangeSource,
         most: int,
-        patience: CpuBudget = DEFAULT_BUDGET,
+        budget: CpuBudget = DEFAULT_BUDGET,
     ) -> None:
         self._duck = duck
         self._closures = closures
         self._registry = registry
         self._most = most
-        self._patience = patience
+        self._budget = budget
         self.spent = defaultdict[str, float](float)
         """The CPU seconds that each shape took since the caller last cleared it."""
         self._last = -1
@@ -241,7 +241,7 @@ class FallbackMatcher:
         for (table,) in self._duck.execute("SELECT table_name FROM duckdb_tables()").fetchall():
             if table.startswith("left_"):
                 self._duck.execute(f"DROP TABLE {table}")
-        self._evaluator = Evaluator(self._duck, self._closures, "left", self._patience, spent=self.spent)
+        self._evaluator = Evaluator(self._duck, self._closures, "left", self._budget, spent=self.spent)
         self._shapes: set[str] = set()
         self._groups = np.zeros(0, np.int32)
         self._since, self._group = np.zeros(0, np.int64), np.zeros(0, np.int32)

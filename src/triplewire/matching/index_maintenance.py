@@ -96,18 +96,10 @@ def _read_changes(registry: ChangeSource, positions: Int64, entries: Int64) -> I
             yield from (found[at, _KINDS[JournalEntry(kind)]] for at, kind in zip(wanted, entries[part], strict=True))
 
 
-class _Undecided(Memberships):
-    """No groups: the shape is about a part of each event, and the index matches whole ones."""
-
-    def __init__(self, shape: Shape) -> None:
-        self.program = None
-        self._key = shape.key
-
-
 def shape_memberships(shape: Shape) -> Memberships:
     """The groups of a shape. There are none if most events are visible in part only, because the index matches whole
     ones."""
-    return Memberships(shape) if shape.sight is None or hides_few_events(shape.sight) else _Undecided(shape)
+    return Memberships(shape, indexed=shape.sight is None or hides_few_events(shape.sight))
 
 
 def hides_few_events(sight: Visibility) -> bool:
@@ -130,7 +122,7 @@ class KnownShape:
         return Guards(self._shape)
 
     @cached_property
-    def single(self) -> InterpretedQuery | None:
+    def interpreted(self) -> InterpretedQuery | None:
         """The interpreted query, or None if the interpreter does not know a part of it."""
         return interpret_shape(self._shape)
 
@@ -173,7 +165,7 @@ def apply_changes(
         IndexUpdate(store, dict(known), changes).take(upto)
     else:
         header = store.files.header
-        store.know(upto, int(header["last"]), int(header["told"]))
+        store.know(upto, int(header["last"]), int(header["fingerprint"]))
 
 
 class IndexUpdate:

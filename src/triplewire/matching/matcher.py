@@ -55,7 +55,7 @@ from triplewire.storage.registry.ontologies import BATCH_EVENTS
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import LANE, SHAPE, SUBSCRIPTION
 
-LEFT_SUBSCRIPTIONS: Final = 100_000
+FALLBACK_SUBSCRIPTIONS: Final = 100_000
 """Subscriptions that a worker caches for the events that the index leaves to the evaluator: some 100 MB."""
 
 
@@ -75,14 +75,14 @@ class Matcher:
         directory: Path,
         *,
         allocate: Allocate = allocate,
-        left: int = LEFT_SUBSCRIPTIONS,
-        patience: CpuBudget = DEFAULT_BUDGET,
+        fallback_subscriptions: int = FALLBACK_SUBSCRIPTIONS,
+        budget: CpuBudget = DEFAULT_BUDGET,
     ) -> None:
-        """`left` is the number of subscriptions that are cached for events that the index leaves. Raises StorageFull
+        """`fallback_subscriptions` are cached for events that the index leaves. Raises StorageFull
         if the directory cannot be made."""
         self._registry = registry
-        self._most_left = left
-        self._patience = patience
+        self._fallback_subscriptions = fallback_subscriptions
+        self._budget = budget
         self._index = IndexGenerations(directory, allocate)
         with self._index.locked() as store:
             if not self._speaks_of(store):
@@ -90,15 +90,15 @@ class Matcher:
         self._begin()
 
     @classmethod
-    def of(cls, changes: Iterable[RegistryChange]) -> Matcher:
+    def from_changes(cls, changes: Iterable[RegistryChange]) -> Matcher:
         """A matcher with a private directory that knows these changes alone."""
-        return cls.alone(ChangeList(sorted(changes, key=lambda each: each.position)))
+        return cls.private(ChangeList(sorted(changes, key=lambda each: each.position)))
 
     @classmethod
-    def alone(cls, registry: ChangeSource, patience: CpuBudget = DEFAULT_BUDGET) -> Matcher:
+    def private(cls, registry: ChangeSource, budget: CpuBudget = DEFAULT_BUDGET) -> Matcher:
         """A matcher with a private directory, which is removed with it."""
         directory = tempfile.mkdtemp(prefix="triplewire-index-")
-        made = cls(registry, Path(directory), patience=patience)
+        made = cls(registry, Path(directory), budget=budget)
         weakref.finalize(made, shutil.rmtree, directory, True)
         return made
 
@@ -129,7 +129,7 @@ class Matcher:
     def spent(self) -> dict[str, float]:
         """The CPU seconds that the evaluators took for each shape since the last call."""
         taken = Counter[str]()
-        for each in (self._rest.spent, self._left.spent):
+        for each in (self._residual.spent, self._fallback.spent):
             taken.update(each)
             each.clear()
         return dict(taken)
@@ -199,8 +199,10 @@ class Matcher:
         """The last position at which a change took effect that the evaluator cannot undo."""
         duck = connect_duckdb()
         self._closures = OntologyClosure(duck)
-        self._rest = ResidualMatcher(duck, self._closures, self._patience)
-        self._left = FallbackMatcher(duck, self._closures, self._registry, self._most_left, self._patience)
+        self._residual = ResidualMatcher(duck, self._closures, self._budget)
+        self._fallback = FallbackMatcher(
+            duck, self._closures, self._registry, self._fallback_subscriptions, self._budget
+        )
 
     def _read(self) -> None:
         """Read the rest of the journal of the newest generation that is open."""
@@ -237,30 +239,30 @@ class Matcher:
             if change.kind != SUBSCRIPTION:
                 self._behind = max(self._behind, change.position)
             news.append(change)
-        if upto > self._rest.version:
-            self._rest.apply(news, self._known, upto)
-            self._behind = max(self._behind, self._rest.forget(min(first, upto - BATCH_EVENTS)))
+        if upto > self._residual.version:
+            self._residual.apply(news, self._known, upto)
+            self._behind = max(self._behind, self._residual.forget(min(first, upto - BATCH_EVENTS)))
 
     def _matched(self, entries: pa.Table, away: frozenset[str]) -> pa.Table:
         if self._closures.prepare():
             self._groups.relate(self._closures.rows)
-            self._rest.relate(self._closures.rows)
-        veils = [
+            self._residual.relate(self._closures.rows)
+        masks = [
             VisibilityMask(programs, find_redacted(entries["text"], sight)) for sight, programs in self._sights.items()
         ]
-        result = self._groups.match(entries, veils)
+        result = self._groups.match(entries, masks)
         # Shapes that were registered after the events are not known yet.
         shapes = {program: known for program, known in self._shapes.items() if known.change.key not in away}
-        found = [result.matches, *self._rest.match(entries, result.candidates, shapes, away)]
+        found = [result.matches, *self._residual.match(entries, result.candidates, shapes, away)]
         if len(result.slow):
-            found += self._left.match(entries, result.slow, self._index, shapes)
+            found += self._fallback.match(entries, result.slow, self._index, shapes)
         filled = [each for each in found if each.num_rows]
         return pa.concat_tables(filled).sort_by("position") if len(filled) > 1 else (filled or found)[0]
 
     def _speaks_of(self, store: IndexStore) -> bool:
         """Was the index built from this registry?"""
-        last, told = int(store.files.header["last"]), int(store.files.header["told"])
-        return not last or told in map(change_fingerprint, self._registry.changes(last - 1, last))
+        last, fingerprint = int(store.files.header["last"]), int(store.files.header["fingerprint"])
+        return not last or fingerprint in map(change_fingerprint, self._registry.changes(last - 1, last))
 
 
 class ChangeList:

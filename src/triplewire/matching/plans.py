@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property, reduce
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
 from sqlglot import exp
 
@@ -107,41 +107,6 @@ EVENT_COLUMNS = frozenset({"position", "quad", "graph", "stream", "source", "app
 """The columns of `quads` that the view `events` needs."""
 
 
-class MatchPlan(Protocol):
-    """The SQL of a shape, over a table of constants."""
-
-    @property
-    def columns(self) -> frozenset[str]:
-        """The columns of `quads` that are read, directly or through `events`."""
-
-    @property
-    def facets(self) -> Mapping[int, frozenset[str]]:
-        """The columns of each parameter that are read: `term` for its text, else names of facets."""
-
-    @property
-    def naming(self) -> Mapping[int, Sequence[str]]:
-        """The columns of constants in each pattern that can be joined first."""
-
-    def sql(self, table: str, *, plain: bool, first: int | None) -> str:
-        """SQL for the matches as `position, subscription, solutions, terms, limit`. `plain` says that doubles tell
-        all numbers apart, `first` is the pattern to join with the constants first."""
-
-    def alone(self, table: str) -> str:
-        """The same SQL for a single event and subscription."""
-
-    def probe(self, table: str) -> str:
-        """SQL for the number of solutions, up to one more than a notification may have, or up to one if solutions
-        are not asked for. For a single event and subscription."""
-
-    @property
-    def lists(self) -> bool:
-        """Whether solutions are listed: the subscription asks for them, and the query has bindings."""
-
-    @property
-    def bound(self) -> JoinBound:
-        """The bound of its join sizes."""
-
-
 def make_plan(shape: Shape) -> MatchPlan:
     return GeneralPlan(shape, shape.query) if isinstance(shape.query, Query) else ConjunctionPlan(shape, shape.query)
 
@@ -155,6 +120,7 @@ class ConjunctionPlan:
 
     @property
     def lists(self) -> bool:
+        """Whether solutions are listed: the subscription asks for them, and the query has bindings."""
         return self.shape.solutions
 
     @cached_property
@@ -166,18 +132,23 @@ class ConjunctionPlan:
 
     @property
     def columns(self) -> frozenset[str]:
+        """The columns of `quads` that are read, directly or through `events`."""
         return self._read[0]
 
     @property
     def facets(self) -> Mapping[int, frozenset[str]]:
+        """The columns of each parameter that are read: `term` for its text, else names of facets."""
         return self._read[1]
 
     @property
     def naming(self) -> Mapping[int, Sequence[str]]:
+        """The columns of constants in each pattern that can be joined first."""
         found = {number: _constant_columns(pattern) for number, pattern in enumerate(self.query.patterns)}
         return {number: names for number, names in found.items() if names}
 
     def sql(self, table: str, *, plain: bool, first: int | None) -> str:
+        """SQL for the matches as `position, subscription, solutions, terms, limit`. `plain` says that doubles tell
+        all numbers apart, `first` is the pattern to join with the constants first."""
         compiled = compile_event(self.query, solutions=self.shape.solutions, plain=plain, first=first)
         if not self.shape.solutions:
             return _match_sql(compiled, table, "NULL, NULL, NULL")
@@ -185,9 +156,12 @@ class ConjunctionPlan:
         return _match_sql(compiled, table, f"{kept}, NULL, {limit}")
 
     def alone(self, table: str) -> str:
+        """The same SQL for a single event and subscription."""
         return self.sql(table, plain=False, first=None)
 
     def probe(self, table: str) -> str:
+        """SQL for the number of solutions, up to one more than a notification may have, or up to one if solutions
+        are not asked for. For a single event and subscription."""
         return _probe_sql(compile_event(self.query, solutions=self.shape.solutions), table, self.shape.solutions)
 
     @cached_property
@@ -197,7 +171,7 @@ class ConjunctionPlan:
 
 @dataclass(frozen=True)
 class GeneralPlan:
-    """The plan of a general shape: solutions are terms."""
+    """The plan of a general shape, with the same methods: solutions are terms."""
 
     shape: Shape
     query: Query
@@ -245,6 +219,9 @@ class GeneralPlan:
     @cached_property
     def bound(self) -> JoinBound:
         return bound_join(self.query.where)
+
+
+MatchPlan: TypeAlias = ConjunctionPlan | GeneralPlan
 
 
 def _match_sql(compiled: exp.Query, table: str, outputs: str) -> str:

@@ -18,7 +18,7 @@ from functools import lru_cache
 from threading import Lock
 from typing import Any, Final, Generic, Protocol, Self, TypeVar
 
-from triplewire.matching.canonical_form import REMEMBERED_SKELETONS, canonical_form
+from triplewire.matching.canonical_form import CACHED_SKELETONS, canonical_form
 from triplewire.matching.shape_requests import ANY_EVENT, QuerySkeleton, ShapeRequest, cut_request, restrict_query
 from triplewire.matching.shapes import LiftedShape, lift
 from triplewire.matching.visibility import restrict_to_visible
@@ -171,7 +171,7 @@ class PreparedQueries(Generic[Made]):
     def __init__(
         self,
         make: Callable[[ShapeRequest], Made],
-        size: int = REMEMBERED_SKELETONS,
+        size: int = CACHED_SKELETONS,
         known: Callable[[str], bool] | None = None,
     ) -> None:
         self._make = make
@@ -224,7 +224,7 @@ class PreparedShapes(PreparedQueries[LiftedShape]):
     def __init__(
         self,
         make: Callable[[ShapeRequest], LiftedShape] = lift_request,
-        size: int = REMEMBERED_SKELETONS,
+        size: int = CACHED_SKELETONS,
         known: Callable[[str], bool] | None = None,
     ) -> None:
         super().__init__(make, size, known)
@@ -307,7 +307,7 @@ def _families(constants: Sequence[str]) -> tuple[Family | None, ...]:
     return tuple([_family(each) if each[-1] == ">" and each[0] == '"' else None for each in constants])
 
 
-_family = lru_cache(maxsize=REMEMBERED_SKELETONS)(family_of)
+_family = lru_cache(maxsize=CACHED_SKELETONS)(family_of)
 
 
 def _terms(shape: object) -> frozenset[str]:

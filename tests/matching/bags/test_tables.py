@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -14,8 +15,9 @@ from hypothesis import strategies as st
 
 from tests.matching.filters import generated, reference
 from tests.matching.filters.worlds import EX
-from triplewire.matching.bags import BagTable, make_table, pairing, tables
+from triplewire.matching.bags import BagTable, make_table
 from triplewire.matching.bags.clauses import split_clauses
+from triplewire.matching.bags.tables import BagLimits
 from triplewire.matching.evaluator import Evaluator, connect_duckdb
 from triplewire.matching.filters import document_query, parse_filters
 from triplewire.matching.prepared_queries import lift_request
@@ -109,11 +111,10 @@ def test_many_of_one_shape_in_some_streams_match_as_plain_sql_says(seed: int) ->
     assert told[0] == told[1]
 
 
-def test_what_ends_is_forgotten_and_what_comes_late_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pairing, "BAG_LATE_ROWS", 2)
+def test_what_ends_is_forgotten_and_what_comes_late_is_there() -> None:
     event = Event("urn:e", "<urn:s>\t<urn:a>\t<urn:1>\n<urn:s>\t<urn:a>\t<urn:2>")
     asked = [lifted({"filter": [bag("#>", f"urn:{at % 5}")]}) for at in range(40)]
-    matcher = evaluator(make_table)
+    matcher = evaluator(partial(make_table, limits=BagLimits(late_rows=2)))
     matcher.apply(made(asked[:20]), 100)
     wanted = {10 + at for at in range(20) if at % 5 in (1, 2)}
     assert pairs(matcher.match(entries([event]))) == {(FIRST, each) for each in wanted}
@@ -140,10 +141,9 @@ def test_an_ontology_that_changes_changes_what_is_matched() -> None:
     assert pairs(matcher.match(entries([event]))) == set()
 
 
-def test_a_relation_that_most_are_in_is_looked_at_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "BAG_PAIRS", 3)
+def test_a_relation_that_most_are_in_is_looked_at_in_portions() -> None:
     events = [Event(f"urn:e{at}", f"<urn:s>\t<urn:a>\t<urn:{at}>") for at in range(5)]
-    matcher = evaluator(make_table)
+    matcher = evaluator(partial(make_table, limits=BagLimits(pairs=3)))
     matcher.apply(made([lifted({"filter": [bag("#=/!=", f"urn:{at}")]}) for at in range(5)]), 100)
     wanted = {(FIRST + event, 10 + at) for event in range(5) for at in range(5) if event != at}
     assert pairs(matcher.match(entries(events))) == wanted

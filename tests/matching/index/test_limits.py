@@ -26,7 +26,7 @@ def event(quads: int) -> Event:
 def test_both_tiers_say_what_the_evaluator_says(sparql: str, quads: int) -> None:
     changes = [*registered(1, sparql), *registered(2, sparql, Kind.SIGNAL), *registered(3, sparql)]
     batch = entries({5: event(2), 6: event(quads), 7: event(2)})
-    evaluator, matcher = Evaluator(), Matcher.of(changes)
+    evaluator, matcher = Evaluator(), Matcher.from_changes(changes)
     evaluator.apply(changes, 10)
     slow, fast = evaluator.match(batch), matcher.match(batch)
     assert expanded(fast, batch, changes) == expanded(slow, batch, changes)
@@ -41,6 +41,6 @@ def test_both_tiers_say_what_the_evaluator_says(sparql: str, quads: int) -> None
 def test_a_join_within_a_very_large_event_is_left_to_who_is_better_at_it() -> None:
     """Tried quad by quad it would be looked at a billion times."""
     changes = registered(1, "ASK { ?a <urn:p> ?b . ?b <urn:p> ?c . ?c <urn:none> ?d }")
-    matcher = Matcher.of([*changes, *registered(2, JOINED, Kind.SIGNAL)])
+    matcher = Matcher.from_changes([*changes, *registered(2, JOINED, Kind.SIGNAL)])
     found = matcher.match(entries({6: event(30_000)}))
     assert [row["position"] for row in found.to_pylist()] == [6]

@@ -93,7 +93,7 @@ def test_both_tiers_find_what_pyoxigraph_finds(part: int, kind: Kind) -> None:
     def answers(published: list[Event], texts: list[str]) -> None:
         changes = [each for at, text in enumerate(texts, 1) for each in registered(at, text, kind)]
         batch = entries({100 + at: each for at, each in enumerate(published)})
-        found = [expanded(made(changes).match(batch), batch, changes) for made in (Matcher.of, evaluator)]
+        found = [expanded(made(changes).match(batch), batch, changes) for made in (Matcher.from_changes, evaluator)]
         assert found[0] == found[1], texts
         expected = {
             (at, 100 + place): count
@@ -112,7 +112,7 @@ def test_both_tiers_find_what_pyoxigraph_finds(part: int, kind: Kind) -> None:
 def test_a_subscription_sees_what_lies_between_its_making_and_its_end() -> None:
     event = Event("http://example.org/event", "<http://example.org/a>\t<http://example.org/p>\t<http://example.org/b>")
     changes = [*registered(4, "SELECT * { ?s <http://example.org/p> ?o }"), ended(7, 4)]
-    matcher = Matcher.of(changes)
+    matcher = Matcher.from_changes(changes)
     batch = entries(dict.fromkeys((3, 4, 5, 6, 7, 8), event))
     assert list(expanded(matcher.match(batch), batch, changes)) == [(4, 5), (4, 6)]
     for later, rows in ((BATCH_EVENTS + 7, 1), (BATCH_EVENTS + 8, 0)):
@@ -124,7 +124,7 @@ def test_members_of_one_group_cost_one_row() -> None:
     event = Event("http://example.org/event", '<urn:s>\t<urn:v>\t"7"^^<http://www.w3.org/2001/XMLSchema#integer>')
     texts = [f"SELECT * {{ ?s <urn:v> ?v FILTER(?v > {limit}) }}" for limit in range(20)]
     changes = [each for at, text in enumerate(texts, 1) for each in registered(at, text, Kind.SIGNAL)]
-    matcher = Matcher.of(changes)
+    matcher = Matcher.from_changes(changes)
     batch = entries({100: event})
     found = matcher.match(batch)
     assert found.num_rows == 1
@@ -150,7 +150,7 @@ def test_many_subscriptions_under_few_keys_are_all_found(text: str, quads: int) 
     texts = [text.format(a=random.randrange(4), c=random.randrange(4), word=random.choice(WORDS)) for _ in range(60)]
     changes = [each for at, text in enumerate(texts, 1) for each in registered(at, text)]
     batch = entries({100 + at: crowded(random, at, quads) for at in range(25)})
-    found = [expanded(made(changes).match(batch), batch, changes) for made in (Matcher.of, evaluator)]
+    found = [expanded(made(changes).match(batch), batch, changes) for made in (Matcher.from_changes, evaluator)]
     assert found[0] == found[1]
     assert found[0]
 

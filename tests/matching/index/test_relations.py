@@ -65,7 +65,7 @@ def test_what_the_reference_says(seed: int) -> None:
     documents = [drawn_document(random) for _ in range(30)]
     changes = [change for at, document in enumerate(documents) for change in made(10 + at, document)]
     ontologies = {version: frozenset(generated.ontology(random)) for version in (100, 200)}
-    matcher = Matcher.of([*changes, *(loaded(version, triples) for version, triples in ontologies.items())])
+    matcher = Matcher.from_changes([*changes, *(loaded(version, triples) for version, triples in ontologies.items())])
     for version, triples in ontologies.items():
         # The second ontology replaces the first.
         events = [generated.event(random, at) for at in range(12)]

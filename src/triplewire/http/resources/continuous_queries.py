@@ -39,7 +39,7 @@ from triplewire.http.resources.query_requests import (
     StructureCache,
 )
 from triplewire.http.resources.subscription_requests import BackfillStarts
-from triplewire.matching.canonical_form import REMEMBERED_SKELETONS
+from triplewire.matching.canonical_form import CACHED_SKELETONS
 from triplewire.model import START, format_position, parse_position
 from triplewire.model.clock import Clock
 from triplewire.model.errors import (
@@ -274,7 +274,7 @@ class ContinuousQueryManager:
                 yield STRUCTURE, key, structure.to_value()
 
     def _remember(self, structures: Mapping[str, QueryStructure]) -> None:
-        if len(self._known) > REMEMBERED_SKELETONS:
+        if len(self._known) > CACHED_SKELETONS:
             self._known = set()
         self._known |= structures.keys()
 

@@ -16,7 +16,7 @@ from threading import Lock
 from typing import Any, Final
 
 from triplewire.http.resources.subscription_requests import SubscriptionRequest
-from triplewire.matching.canonical_form import REMEMBERED_SKELETONS
+from triplewire.matching.canonical_form import CACHED_SKELETONS
 from triplewire.matching.prepared_queries import PreparedShapes, build_query, lift_query_as
 from triplewire.matching.shape_requests import NO_SELECTOR, ShapeRequest, restrict_query
 from triplewire.matching.shapes import LiftedShape
@@ -182,7 +182,7 @@ def _prepared_queries(ontology: Ontology) -> PreparedShapes:
     names = {term for triple in (*ontology.facts, *ontology.schema) for term in triple}
     ends = "\n".join(names | ontology.classes | ontology.properties)
     return PreparedShapes(
-        lambda asked: _entail_and_lift(asked, ontology), known=lru_cache(REMEMBERED_SKELETONS)(ends.__contains__)
+        lambda asked: _entail_and_lift(asked, ontology), known=lru_cache(CACHED_SKELETONS)(ends.__contains__)
     )
 
 

@@ -28,7 +28,7 @@ from triplewire.http.resources.subscription_requests import (
     WebhookRegistrar,
 )
 from triplewire.http.resources.templates import TemplateManager, fill_values
-from triplewire.matching.canonical_form import REMEMBERED_SKELETONS, ConstantSymmetries
+from triplewire.matching.canonical_form import CACHED_SKELETONS, ConstantSymmetries
 from triplewire.matching.prepared_queries import PreparedShapes
 from triplewire.matching.shape_requests import ShapeRequest
 from triplewire.matching.shapes import LiftedShape, Shape
@@ -382,7 +382,7 @@ class SubscriptionManager:
                 yield SHAPE, key, shape.to_value()
 
     def _remember(self, shapes: Mapping[str, Shape]) -> None:
-        if len(self._shapes) > REMEMBERED_SKELETONS:
+        if len(self._shapes) > CACHED_SKELETONS:
             self._shapes = set()
         self._shapes |= shapes.keys()
 

@@ -93,7 +93,7 @@ def make_matcher(changes: list[RegistryChange]) -> AskMatcher:
     from triplewire.matching.matcher import ChangeList, Matcher
 
     warm_up()
-    return Matcher.alone(ChangeList(changes), _BUDGET)
+    return Matcher.private(ChangeList(changes), _BUDGET)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from triplewire.matching.bags.pairing import ClauseValues, Int64
+from triplewire.kernels.compiler import Int64
+from triplewire.matching.bags.pairing import ClauseValues
 from triplewire.matching.shapes import Shape
 from triplewire.model.terms import RDF, literal
 from triplewire.sparql import Apply, Const, Expression, Param, Pattern, Query, Var, to_sql

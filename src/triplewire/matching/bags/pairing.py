@@ -9,18 +9,13 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from triplewire.kernels.compiler import compiled
+from triplewire.kernels.compiler import Flags, Int32, Int64, compiled
 
 BAG_LATE_ROWS: Final = 500
 """Subscriptions with bags that are candidates for every event until they are added to the posting lists, which means
 to rebuild these."""
 
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bools = npt.NDArray[np.bool_]
 
 _SOME, _EQUAL, _SUB, _SUPER = 0, 1, 2, 3
 _ELEMENTS = 64
@@ -32,7 +27,7 @@ class ClauseValues(NamedTuple):
 
     start: Int64
     value: Int32
-    there: Bools
+    there: Flags
     events: int
 
 
@@ -67,7 +62,7 @@ class PairingScratch(NamedTuple):
         return cls(*(np.zeros(size, np.int64) for size in sizes))
 
 
-def match_pairs(event: Int64, row: Int64, values: ClauseValues, partners: Partners, rows: SubscriptionRows) -> Bools:
+def match_pairs(event: Int64, row: Int64, values: ClauseValues, partners: Partners, rows: SubscriptionRows) -> Flags:
     """For each pair, whether all clauses hold."""
     found = np.zeros(len(event), np.bool_)
     scratch = PairingScratch.of(int(np.diff(values.start).max(initial=1)))
@@ -83,7 +78,7 @@ def _match_clauses(
     partners: Partners,
     rows: SubscriptionRows,
     scratch: PairingScratch,
-    found: Bools,
+    found: Flags,
 ) -> None:
     masks = scratch.masks
     for pair in range(len(event)):
@@ -207,6 +202,7 @@ class Postings:
     candidates."""
 
     rows: Int32
+    late_rows: int = BAG_LATE_ROWS
     _sorted: int = -1
     _lists: dict[int, tuple[Int64, Int64]] = field(default_factory=dict)
     """For each column, the start of each constant's rows, and the rows."""
@@ -217,9 +213,9 @@ class Postings:
 
     def with_rows(self, added: Int32) -> Postings:
         rows = np.concatenate([self.rows, added])
-        if len(rows) - self._sorted > max(BAG_LATE_ROWS, len(rows) // 20):
-            return Postings(rows)
-        return Postings(rows, self._sorted, self._lists)
+        if len(rows) - self._sorted > max(self.late_rows, len(rows) // 20):
+            return Postings(rows, self.late_rows)
+        return Postings(rows, self.late_rows, self._sorted, self._lists)
 
     def cost(self, value: np.ndarray, columns: list[int], partners: Partners) -> int:
         """An upper bound of the number of candidates."""

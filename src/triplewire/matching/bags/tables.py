@@ -18,8 +18,9 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from triplewire.kernels.compiler import Int64
 from triplewire.matching.bags.clauses import COLUMNS, VALUE, BagBatch, BagClause, BagTest, read_batch, split_clauses
-from triplewire.matching.bags.pairing import Int64, Partners, Postings, SubscriptionRows, match_pairs
+from triplewire.matching.bags.pairing import BAG_LATE_ROWS, Partners, Postings, SubscriptionRows, match_pairs
 from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.shapes import Shape
 from triplewire.matching.tables import ConstantTable, OntologyClosure, SubscriptionTable, make_plain_table
@@ -47,16 +48,18 @@ class ValueRelations:
     constants a subscription whose filter is the condition, so the evaluator decides. Not thread-safe."""
 
     evaluator: Evaluator
+    pairs_at_once: int = BAG_PAIRS
     _known: dict[Expression | None, dict[_Terms, int]] = field(default_factory=dict)
     _shapes: dict[Expression, str] = field(default_factory=dict)
     _terms: dict[int, _Terms] = field(default_factory=dict)
     _count: int = 0
 
     @classmethod
-    def of(cls, duck: duckdb.DuckDBPyConnection, closures: OntologyClosure, name: str) -> ValueRelations:
+    def of(cls, duck: duckdb.DuckDBPyConnection, closures: OntologyClosure, name: str, pairs: int) -> ValueRelations:
         """Make relations whose tables have names with this prefix. They use a cursor of their own, because temporary
         tables belong to a cursor, and the quads of values must not mix with those of the batch."""
-        return cls(Evaluator(duck.cursor().execute("SET disabled_optimizers = 'join_order'"), closures, name))
+        cursor = duck.cursor().execute("SET disabled_optimizers = 'join_order'")
+        return cls(Evaluator(cursor, closures, name), pairs)
 
     def number(self, condition: Expression | None, terms: _Terms) -> int:
         """The number of these constants; without a condition the value must equal the constant itself."""
@@ -112,7 +115,7 @@ class ValueRelations:
     def _portions(self, condition: Expression, values: Int64, texts: pa.Array) -> Iterator[tuple[Int64, pa.Array]]:
         """Split values into parts that cannot have too many partners."""
         few = isinstance(condition, Apply) and condition.op in _FEW
-        most = len(values) if few else BAG_PAIRS // max(1, len(self._known[condition]))
+        most = len(values) if few else self.pairs_at_once // max(1, len(self._known[condition]))
         for start in range(0, max(1, len(values)), max(1, most)):
             yield values[start : start + max(1, most)], texts.slice(start, max(1, most))
 
@@ -140,14 +143,27 @@ def _entries(values: Int64, texts: pa.Array) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=ENTRIES)
 
 
+@dataclass(frozen=True)
+class BagLimits:
+    pairs: int = BAG_PAIRS
+    late_rows: int = BAG_LATE_ROWS
+
+
+DEFAULT_LIMITS = BagLimits()
+
+
 def make_table(
-    duck: duckdb.DuckDBPyConnection, closures: OntologyClosure, shape: Shape, name: str
+    duck: duckdb.DuckDBPyConnection,
+    closures: OntologyClosure,
+    shape: Shape,
+    name: str,
+    limits: BagLimits = DEFAULT_LIMITS,
 ) -> SubscriptionTable:
     """The table of a shape: a `BagTable` if its clauses can be decided one by one."""
     found = split_clauses(shape)
-    return (
-        make_plain_table(duck, closures, shape, name) if found is None else BagTable(duck, closures, shape, found, name)
-    )
+    if found is None:
+        return make_plain_table(duck, closures, shape, name)
+    return BagTable(duck, closures, shape, found, name, limits)
 
 
 class BagTable:
@@ -163,16 +179,17 @@ class BagTable:
         shape: Shape,
         parts: Sequence[BagClause],
         name: str,
+        limits: BagLimits = DEFAULT_LIMITS,
     ) -> None:
-        self._duck, self._shape, self._name, self._parts = duck, shape, name, parts
-        self._relations = ValueRelations.of(duck, closures, name)
+        self._duck, self._shape, self._name, self._parts, self._limits = duck, shape, name, parts, limits
+        self._relations = ValueRelations.of(duck, closures, name, limits.pairs)
         self._kinds = [*dict.fromkeys(element.relation for part in parts for element in part.elements)]
         self._elements = [element for part in parts for element in part.elements]
         sizes = np.cumsum([0, *(len(part.elements) for part in parts)])
         self._first, self._how = sizes.astype(np.int64), np.array([part.how for part in parts], np.int64)
         self._added = dict[int, tuple[int, ...]]()
         self._since = np.zeros(0, np.int64)
-        self._postings = Postings(np.zeros((0, len(self._elements)), np.int32))
+        self._postings = Postings(np.zeros((0, len(self._elements)), np.int32), limits.late_rows)
 
     @property
     def columns_alone(self) -> frozenset[str]:
@@ -192,7 +209,7 @@ class BagTable:
         if self.prepare():
             kept = ~np.isin(self._since, np.array(gone, np.int64))
             self._since = self._since[kept]
-            self._postings = Postings(self._postings.rows[kept])
+            self._postings = Postings(self._postings.rows[kept], self._limits.late_rows)
             self._relations.keep(np.unique(self._postings.rows))
 
     def prepare(self) -> bool:
@@ -278,7 +295,7 @@ class BagTable:
         events, rows = given.values.events, len(self._since)
         every = events * rows
         cost = every if best is None else min(every, best.cost(partners, self._postings))
-        step = max(1, events * BAG_PAIRS // max(1, cost))
+        step = max(1, events * self._limits.pairs // max(1, cost))
         for first in range(0, events, step):
             some = np.arange(first, min(events, first + step))
             if best is None or cost == every:

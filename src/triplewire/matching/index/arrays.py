@@ -91,11 +91,11 @@ PAIR = np.dtype([("event", "i4"), ("group", "i4")])
 
 
 class IndexArrays(NamedTuple):
-    """The arrays that a batch is matched against. `uses` flags the kinds of key that exist; `sieve` is a Bloom
+    """The arrays that a batch is matched against. `uses` flags the kinds of key that exist; `bloom` is a Bloom
     filter of the keys."""
 
     programs: Records
-    places: Records
+    slots: Records
     steps: Records
     hints: Records
     groups: Records
@@ -103,7 +103,7 @@ class IndexArrays(NamedTuple):
     pool: Bytes
     keys: Records
     postings: Records
-    sieve: UInt64
+    bloom: UInt64
     uses: Int8
     sample: UInt32
     """Counters of keys in a sample of events."""

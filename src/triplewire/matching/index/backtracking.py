@@ -129,7 +129,7 @@ def _advance(
 ) -> bool:
     """Move the row at a depth to its next quad before `stop` that fits the bindings. Return False if there is none."""
     row = index.programs[program].first_row + _row_at(depth, access)
-    if index.places[3 * row].header < 0:
+    if index.slots[3 * row].header < 0:
         first = scratch.cursor[depth] == -1
         scratch.cursor[depth] = 0
         return first and _header_fits(row, event, program, group, events, index)
@@ -143,8 +143,8 @@ def _advance(
 @compiled
 def _header_fits(row: int, event: int, program: int, group: int, events: BatchArrays, index: IndexArrays) -> bool:
     """Does the header of the event have the hash of the constant of a row?"""
-    literal = events.header[event * HEADER_COUNT - index.places[3 * row].header - 1]
-    slot, name = index.places[3 * row + 2].slot, index.places[3 * row + 2].number
+    literal = events.header[event * HEADER_COUNT - index.slots[3 * row].header - 1]
+    slot, name = index.slots[3 * row + 2].slot, index.slots[3 * row + 2].number
     constant = constant_index(index, program, group, slot, name)
     return literal >= 0 and index.constants[constant].hash == events.literal_hash[literal]
 
@@ -159,7 +159,7 @@ def _bind_row(
     depths above it are bound.
     """
     for place in range(3):
-        there = index.places[3 * row + place]
+        there = index.slots[3 * row + place]
         term = 3 * quad + place
         hash_ = scratch.terms[term].hash
         if there.slot != _VARIABLE:
@@ -200,9 +200,9 @@ def _verify_texts(
     for depth in range(index.programs[program].rows):
         row = _row_at(depth, access)
         number = index.programs[program].first_row + row
-        header = index.places[3 * number].header
+        header = index.slots[3 * number].header
         for place in range(2 if header < 0 else 0, 3):
-            slot, name = index.places[3 * number + place].slot, index.places[3 * number + place].number
+            slot, name = index.slots[3 * number + place].slot, index.slots[3 * number + place].number
             if header < 0:
                 literal = events.header[event * HEADER_COUNT - header - 1]
                 text, start, stop = (
@@ -254,7 +254,7 @@ def _write_row(
     width = len(found.quads) // len(found.rows)
     for depth in range(index.programs[program].rows):
         row = _row_at(depth, access)
-        header = index.places[3 * (index.programs[program].first_row + row)].header
+        header = index.slots[3 * (index.programs[program].first_row + row)].header
         found.quads[rows * width + row] = header if header < 0 else scratch.cursor[depth]
     scratch.seen[group] = rows
     return rows + 1

@@ -104,7 +104,7 @@ def key_cost(index: IndexArrays, kind: int, key: np.uint64, one: np.uint64) -> i
 
 @compiled
 def slot_hash(index: IndexArrays, program: int, group: int, row: int, place: int) -> np.uint64:
-    slot, name = index.places[3 * row + place].slot, index.places[3 * row + place].number
+    slot, name = index.slots[3 * row + place].slot, index.slots[3 * row + place].number
     return index.constants[constant_index(index, program, group, slot, name)].hash
 
 
@@ -285,12 +285,12 @@ def _is_crowded(index: IndexArrays, key: np.uint64) -> bool:
 def _row_key(index: IndexArrays, program: int, group: int, row: int) -> tuple[int, np.uint64, np.uint64]:
     """The kind of the access key of a row, and the hashes that make it."""
     number_ = index.programs[program].first_row + row
-    header = index.places[3 * number_].header
+    header = index.slots[3 * number_].header
     if header < 0:
         return HEADER, np.uint64(-header), slot_hash(index, program, group, number_, 2)
-    subject = index.places[3 * number_].slot != _VARIABLE
-    predicate = index.places[3 * number_ + 1].slot != _VARIABLE
-    object_ = index.places[3 * number_ + 2].slot != _VARIABLE
+    subject = index.slots[3 * number_].slot != _VARIABLE
+    predicate = index.slots[3 * number_ + 1].slot != _VARIABLE
+    object_ = index.slots[3 * number_ + 2].slot != _VARIABLE
     if predicate and object_:
         return (
             PREDICATE_OBJECT,

@@ -38,11 +38,11 @@ from triplewire.matching.index.columns import (
     map_file,
 )
 from triplewire.matching.index.keys import COUNTERS, KINDS, LONGEST_PREFIX
-from triplewire.matching.index.relations import build_relations
+from triplewire.matching.index.relations import OntologyRelations, no_relations
 
 COLUMNS = {
     "programs": PROGRAM,
-    "places": PATTERN_SLOT,
+    "slots": PATTERN_SLOT,
     "steps": STEP,
     "hints": HINT,
     "groups": GROUP,
@@ -53,16 +53,16 @@ COLUMNS = {
     "ended": ENDED,
     "journal": np.dtype(np.int64),
 }
-TABLES = {"keys": KEY, "sieve": np.dtype(np.uint64), "numbers": NAME_SLOT, "members": MEMBER}
+TABLES = {"keys": KEY, "bloom": np.dtype(np.uint64), "numbers": NAME_SLOT, "members": MEMBER}
 
 FILE_HEADER = np.dtype(
     [
         ("inode", "u8"),
         ("version", "i8"),
         ("last", "i8"),
-        ("told", "u8"),
+        ("fingerprint", "u8"),
         ("horizon", "i8"),
-        ("left", "i8"),
+        ("forgotten", "i8"),
         ("taken", "i8"),
         ("tables", "i8", (len(TABLES),)),
         ("sizes", "i8", (len(COLUMNS),)),
@@ -100,8 +100,6 @@ class IndexFiles:
             for (name, kind), reserved in zip(COLUMNS.items(), self.header["reserved"], strict=True)
         }
         self.tables = {name: MappedTable(directory, name, kind, allocate) for name, kind in TABLES.items()}
-        self.relations = build_relations(())
-        """The ontologies at the events that this worker matches; not shared."""
         self.load()
 
     @classmethod
@@ -112,7 +110,7 @@ class IndexFiles:
             (directory / name).touch()
         for name, kind in TABLES.items():
             first = MappedTable(directory, name, kind, allocate)
-            table = first.begin(SMALLEST // _BITS_PER_KEY if name == "sieve" else SMALLEST)
+            table = first.begin(SMALLEST // _BITS_PER_KEY if name == "bloom" else SMALLEST)
             if name == "keys":
                 table["head"] = -1
         header = np.zeros(1, FILE_HEADER)
@@ -129,13 +127,12 @@ class IndexFiles:
         found: Int8 = self._header["uses"][0]
         return found
 
-    @property
-    def index(self) -> IndexArrays:
-        """The arrays as compiled code takes them."""
+    def arrays(self, relations: OntologyRelations | None = None) -> IndexArrays:
+        """The arrays as compiled code takes them, with the ontologies at the events to be matched."""
         columns, tables = self.columns, self.tables
         return IndexArrays(
             columns["programs"].data,
-            columns["places"].data,
+            columns["slots"].data,
             columns["steps"].data,
             columns["hints"].data,
             columns["groups"].data,
@@ -143,11 +140,11 @@ class IndexFiles:
             columns["pool"].data,
             tables["keys"].data,
             columns["postings"].data,
-            tables["sieve"].data,
+            tables["bloom"].data,
             self.uses,
             self._header["sample"][0],
             self._header["sampled"][0],
-            self.relations,
+            no_relations() if relations is None else relations,
         )
 
     def size(self, name: str) -> int:
@@ -163,7 +160,7 @@ class IndexFiles:
         while True:
             numbers = self.header["tables"].copy()
             try:
-                for name, number in zip(("keys", "sieve"), numbers, strict=False):
+                for name, number in zip(("keys", "bloom"), numbers, strict=False):
                     self.tables[name].follow(int(number))
             except StaleIndex:
                 if (numbers == self.header["tables"]).all():
@@ -200,7 +197,7 @@ class IndexFiles:
 
     def begin_keys(self, size: int) -> tuple[Records, Records]:
         """Make new key tables with `size` slots, which no reader has yet. Raises StorageFull."""
-        sieve = self.tables["sieve"].begin(size // _BITS_PER_KEY)
+        bloom = self.tables["bloom"].begin(size // _BITS_PER_KEY)
         keys = self.tables["keys"].begin(size)
         keys["head"] = -1
-        return keys, sieve
+        return keys, bloom

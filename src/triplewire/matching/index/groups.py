@@ -32,7 +32,7 @@ from triplewire.matching.index.kernel import match_events
 from triplewire.matching.index.keys import age_counters
 from triplewire.matching.index.memberships import Memberships
 from triplewire.matching.index.programs import MOST_PATTERNS
-from triplewire.matching.index.relations import build_relations
+from triplewire.matching.index.relations import build_relations, no_relations
 from triplewire.matching.index.store import IndexGenerations, ProgramAddition
 from triplewire.matching.plans import SOLUTIONS
 from triplewire.matching.shapes import lift
@@ -54,7 +54,7 @@ class Candidates:
     group: Int64
     program: Int32
 
-    def of(self, program: int) -> Candidates:
+    def select(self, program: int) -> Candidates:
         """The candidates of one guard."""
         its = self.program == program
         return Candidates(self.event[its], self.group[its], self.program[its])
@@ -112,19 +112,20 @@ class GroupIndex:
         self._files = files
         self._seen = np.zeros(0, np.int32)
         self._terms = _TERMS
+        self._relations = no_relations()
 
     def relate(self, rows: Sequence[tuple[str, str, str]]) -> None:
         """Replace the ontologies: rows of relation, lower and upper name."""
-        self._files.relations = build_relations(rows)
+        self._relations = build_relations(rows)
 
-    def match(self, entries: pa.Table, veils: Sequence[VisibilityMask] = ()) -> IndexResult:
+    def match(self, entries: pa.Table, masks: Sequence[VisibilityMask] = ()) -> IndexResult:
         """The matches of a batch of `ENTRIES`, in order of position. Matches behind a mask are left undecided."""
         groups = self._files.size("groups")
         if not groups or not entries.num_rows:
             return IndexResult(MATCHES.empty_table(), np.zeros(0, PAIR), _NOBODY)
         self._files.follow()
         events = read_events(entries)
-        index, scratch = self._files.index, self._scratch(groups)
+        index, scratch = self._files.arrays(self._relations), self._scratch(groups)
         age_counters(index)
         width = int(self._files.filled("programs")["rows"].max())
         parts, event, room = [], 0, max(_ROOM, 2 * entries.num_rows)
@@ -136,7 +137,7 @@ class GroupIndex:
                 room, self._terms = 4 * room, 4 * self._terms
                 scratch = self._scratch(groups)
             event = following
-        return self._result(entries, parts, veils)
+        return self._result(entries, parts, masks)
 
     def _scratch(self, groups: int) -> MatchScratch:
         if len(self._seen) < groups:
@@ -154,7 +155,7 @@ class GroupIndex:
         )
 
     def _result(
-        self, entries: pa.Table, parts: list[tuple[MatchBuffer, int, int]], veils: Sequence[VisibilityMask]
+        self, entries: pa.Table, parts: list[tuple[MatchBuffer, int, int]], masks: Sequence[VisibilityMask]
     ) -> IndexResult:
         """Turn the rows into matches, without those that are left to the evaluator."""
         made = np.concatenate([found.rows[:rows] for found, rows, _ in parts])
@@ -165,7 +166,7 @@ class GroupIndex:
         _, slow_guarded = self._programs(slow["group"])
         candidates = self._candidates(np.concatenate((_pair_numbers(made[guarded]), _pair_numbers(slow[slow_guarded]))))
         decided = made[~guarded]
-        behind = decided[_masked_rows(decided["event"], program[~guarded], veils)]
+        behind = decided[_masked_rows(decided["event"], program[~guarded], masks)]
         slow = np.unique(np.concatenate((slow[~slow_guarded], _find_excess(decided), _pairs(behind))))
         kept = ~guarded & ~np.isin(_pair_numbers(made), _pair_numbers(slow))
         return IndexResult(self._table(entries, made[kept], quads[kept], program[kept]), slow, candidates)
@@ -208,9 +209,9 @@ def _find_excess(made: Records) -> Records:
     return _pairs(made[among[first[count > SOLUTIONS]]])
 
 
-def _masked_rows(event: Int32, program: Int32, veils: Sequence[VisibilityMask]) -> Flags:
+def _masked_rows(event: Int32, program: Int32, masks: Sequence[VisibilityMask]) -> Flags:
     found = np.zeros(len(event), np.bool_)
-    for each in veils:
+    for each in masks:
         found |= each.events[event] & np.isin(program, each.programs)
     return found
 

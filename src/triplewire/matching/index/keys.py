@@ -39,7 +39,7 @@ UNREAD_NUMBER = np.uint64(1)
 
 _BITS = np.uint64(63)
 _ONE = np.uint64(1)
-_SHIFT, _SIEVED = np.uint64(7), np.uint64(20)
+_SHIFT, _FILTER_SHIFT = np.uint64(7), np.uint64(20)
 
 
 @inlined
@@ -77,15 +77,15 @@ def find_key(index: IndexArrays, key: np.uint64) -> int:
 @inlined
 def may_contain(index: IndexArrays, key: np.uint64) -> bool:
     """May the table have the key?"""
-    word = np.int64(key >> _SIEVED) & (len(index.sieve) - 1)
-    return (index.sieve[word] >> (key & _BITS)) & _ONE == _ONE
+    word = np.int64(key >> _FILTER_SHIFT) & (len(index.bloom) - 1)
+    return (index.bloom[word] >> (key & _BITS)) & _ONE == _ONE
 
 
 @inlined
 def add_to_filter(index: IndexArrays, key: np.uint64) -> None:
     """Add a key to the Bloom filter."""
-    word = np.int64(key >> _SIEVED) & (len(index.sieve) - 1)
-    index.sieve[word] |= _ONE << (key & _BITS)
+    word = np.int64(key >> _FILTER_SHIFT) & (len(index.bloom) - 1)
+    index.bloom[word] |= _ONE << (key & _BITS)
 
 
 COUNTERS = 1 << 14

@@ -222,8 +222,8 @@ class Membership:
 class Memberships:
     """The groups of the subscriptions of a shape. There are none if the index does not decide the shape."""
 
-    def __init__(self, shape: Shape) -> None:
-        self.program = compile_program(shape)
+    def __init__(self, shape: Shape, *, indexed: bool = True) -> None:
+        self.program = compile_program(shape) if indexed else None
         self._key = shape.key
 
     def of(self, constants: Sequence[str]) -> Membership | None:

@@ -85,13 +85,13 @@ class ProgramSlot:
 class ProgramRow:
     """A pattern of a program. `header` is the number of the virtual quad that it is about, 0 for stored ones."""
 
-    places: tuple[ProgramSlot, ProgramSlot, ProgramSlot]
+    slots: tuple[ProgramSlot, ProgramSlot, ProgramSlot]
     header: int = 0
 
     def again(self, place: int) -> int:
         """The earlier slot with the same variable, or -1."""
-        there = self.places[place]
-        return self.places.index(there) if there.slot is SlotKind.VARIABLE and there in self.places[:place] else -1
+        there = self.slots[place]
+        return self.slots.index(there) if there.slot is SlotKind.VARIABLE and there in self.slots[:place] else -1
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class IndexProgram:
     @property
     def parameters(self) -> set[int]:
         """The parameters in its rows and steps."""
-        named = (*(place for row in self.rows for place in row.places), *(step.constant for step in self.steps))
+        named = (*(place for row in self.rows for place in row.slots), *(step.constant for step in self.steps))
         return {place.number for place in named if place.slot is SlotKind.PARAMETER}
 
 

@@ -7,6 +7,7 @@ So an event that has a class is found by subscriptions to any class above it, wi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -61,6 +62,11 @@ def build_relations(rows: Sequence[tuple[str, str, str]]) -> OntologyRelations:
     np.cumsum(np.concatenate(tally), out=first[1:])
     others = np.concatenate([other[np.argsort(value, kind="stable")] for value, other in pairs]).astype(np.int32)
     return OntologyRelations(names, pool, _slots(names), first, others)
+
+
+@cache
+def no_relations() -> OntologyRelations:
+    return build_relations(())
 
 
 def _pairs(relation: np.ndarray, lower: Int32, upper: Int32) -> Iterator[tuple[Int32, Int32]]:

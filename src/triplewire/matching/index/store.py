@@ -70,7 +70,7 @@ class IndexStore:
     def __init__(self, files: IndexFiles) -> None:
         self.files = files
         columns, tables = files.columns, files.tables
-        self._programs, self._places, self._steps = columns["programs"], columns["places"], columns["steps"]
+        self._programs, self._slots, self._steps = columns["programs"], columns["slots"], columns["steps"]
         self._hints, self._groups, self._names = columns["hints"], columns["groups"], columns["names"]
         self._constants, self._pool, self._postings = columns["constants"], columns["pool"], columns["postings"]
         self._ended, self._journal = columns["ended"], columns["journal"]
@@ -83,7 +83,7 @@ class IndexStore:
         texts = [text for each in programs for text in each.fixed]
         texts += [text for each in memberships for text in each.constants]
         self._programs.reserve(len(programs))
-        self._places.reserve(3 * sum(len(each.rows) for each in programs))
+        self._slots.reserve(3 * sum(len(each.rows) for each in programs))
         self._steps.reserve(sum(len(each.steps) for each in programs))
         self._hints.reserve(sum(len(hint.parameters) for each in programs for hint in each.hints))
         self._groups.reserve(len(memberships))
@@ -115,18 +115,18 @@ class IndexStore:
         made = np.zeros(1, PROGRAM)
         made["shape"], made["guards"], made["widest"] = addition.shape, addition.guards, addition.widest
         made["first_fixed"] = self._add_constants(program.fixed)
-        made["first_row"], made["rows"] = self._places.size // 3, len(program.rows)
+        made["first_row"], made["rows"] = self._slots.size // 3, len(program.rows)
         made["first_step"], made["steps"] = self._steps.size, len(program.steps)
         made["variables"], made["solutions"] = program.variables, program.solutions
         made["threshold"] = -1 if limit is None else limit.variable
         made["direction"] = 0 if limit is None else limit.op
         made["timely"] = limit is not None and limit.family is Family.DATETIME
-        places = [
+        slots = [
             (each.number, each.slot, row.header, row.again(at))
             for row in program.rows
-            for at, each in enumerate(row.places)
+            for at, each in enumerate(row.slots)
         ]
-        self._places.extend(np.array(places, PATTERN_SLOT))
+        self._slots.extend(np.array(slots, PATTERN_SLOT))
         steps = [(each.variable, each.constant.number, each.op, each.constant.slot) for each in program.steps]
         self._steps.extend(np.array(steps, STEP))
         made["first_hint"] = self._hints.size
@@ -165,29 +165,29 @@ class IndexStore:
         """Append to the journal."""
         self._journal.extend(entries)
 
-    def know(self, upto: int, last: int, told: int) -> None:
+    def know(self, upto: int, last: int, fingerprint: int) -> None:
         """Publish that the index is complete up to a position; the last change was at `last`."""
         header = self.files.header
-        header["last"], header["told"] = last, told
+        header["last"], header["fingerprint"] = last, fingerprint
         self.files.publish()
         header["version"] = upto
 
     def forget(self, before: int) -> None:
         """Drop subscriptions that ended before a position."""
         header = self.files.header
-        left = int(header["left"])
-        gone = int(np.searchsorted(self._ended.data["until"][left : self._ended.size], before))
+        forgotten = int(header["forgotten"])
+        gone = int(np.searchsorted(self._ended.data["until"][forgotten : self._ended.size], before))
         if gone:
             with self.files.writing():
-                dropped = self._ended.data[left : left + gone]
+                dropped = self._ended.data[forgotten : forgotten + gone]
                 header["horizon"] = dropped["until"][-1]
                 remove_members(self._groups.data, dropped)
-                header["left"] = left + gone
+                header["forgotten"] = forgotten + gone
 
     def members_of(self, groups: Int32) -> tuple[Int64, Int32]:
         """The subscriptions of groups that are not forgotten: the positions at which they were made, and the group
         of each."""
-        members, ended = self._members.data, self._ended.data[int(self.files.header["left"]) : self._ended.size]
+        members, ended = self._members.data, self._ended.data[int(self.files.header["forgotten"]) : self._ended.size]
         living = members[(members["state"] == DECIDED) & np.isin(members["group"], groups)]
         dying = ended[np.isin(ended["group"], groups)]
         since = np.concatenate((living["since"], dying["since"]))
@@ -203,7 +203,7 @@ class IndexStore:
         made["bound"] = bounds
         made["members"] = 1
         self._groups.extend(made)
-        self._postings.size = link_groups(self.files.index, first, self._groups.size, self._postings.size)
+        self._postings.size = link_groups(self.files.arrays(), first, self._groups.size, self._postings.size)
 
     def _add_constants(self, texts: Sequence[str]) -> int:
         """Add texts to the pool, and return the number of the first."""
@@ -223,9 +223,9 @@ class IndexStore:
         """Keep the key table at most half full."""
         old = self.files.tables["keys"].data
         if 2 * most > len(old):
-            keys, sieve = self.files.begin_keys(_next_power_of_two(2 * most))
-            rehash(self.files.index._replace(keys=keys, sieve=sieve), old)
-            self._change("sieve", sieve)
+            keys, bloom = self.files.begin_keys(_next_power_of_two(2 * most))
+            rehash(self.files.arrays()._replace(keys=keys, bloom=bloom), old)
+            self._change("bloom", bloom)
             self._change("keys", keys)
 
     def _widen_numbers(self, most: int) -> None:
@@ -257,6 +257,7 @@ class IndexGenerations:
         self._root = directory / source_fingerprint()
         self._allocate = allocate
         self._lock: int | None = None
+        self._store: IndexStore | None = None
         _remove_stale(directory, self._root.name)
         with self.locked():
             pass
@@ -268,15 +269,15 @@ class IndexGenerations:
     @property
     def files(self) -> IndexFiles:
         """The files of the generation that this worker has open."""
-        return self.store.files
+        assert self._store is not None, "a generation is opened at construction"
+        return self._store.files
 
     @contextmanager
     def locked(self) -> Iterator[IndexStore]:
         """Hold the lock, with the store of the newest generation open. Raises StorageFull."""
-        lock = self._held()
+        lock = self._wait_for_lock()
         try:
-            self._follow()
-            yield self.store
+            yield self._follow()
         finally:
             fcntl.flock(lock, fcntl.LOCK_UN)
 
@@ -285,15 +286,15 @@ class IndexGenerations:
         old = self._newest()
         directory = self._root / str(old + 1)
         try:
-            self.store = IndexStore(IndexFiles.fresh(directory, self._allocate))
+            self._store = IndexStore(IndexFiles.fresh(directory, self._allocate))
         except (OSError, StorageFull) as error:
             shutil.rmtree(directory, ignore_errors=True)
             raise StorageFull(f"there is no room on the disk for the index of subscriptions: {error}") from error
         for each in range(1, old + 1):
             shutil.rmtree(self._root / str(each), ignore_errors=True)
-        return self.store
+        return self._store
 
-    def _held(self) -> int:
+    def _wait_for_lock(self) -> int:
         """Wait for the lock, of the directory as it is now, if it was removed meanwhile."""
         path = self._root / "lock"
         while True:
@@ -307,21 +308,21 @@ class IndexGenerations:
             os.close(self._lock)
             self._lock = None
 
-    def _follow(self) -> None:
+    def _follow(self) -> IndexStore:
         newest = self._newest()
         try:
-            if not self._known(newest):
-                self.store = IndexStore(IndexFiles(self._root / str(newest), self._allocate))
+            if self._store is None or not self._is_open(newest):
+                self._store = IndexStore(IndexFiles(self._root / str(newest), self._allocate))
             elif self.files.header["writing"]:
-                raise StaleIndex("somebody left while writing")
+                raise StaleIndex("a writer died while writing")
             self.files.load()
         except StaleIndex:
-            self.renew()
+            return self.renew()
+        return self._store
 
-    def _known(self, number: int) -> bool:
-        """Is this the generation that the worker has open?"""
+    def _is_open(self, number: int) -> bool:
         path = self._root / str(number) / "header"
-        return hasattr(self, "store") and path.exists() and path.stat().st_ino == self.files.inode
+        return path.exists() and path.stat().st_ino == self.files.inode
 
     def _newest(self) -> int:
         return max((int(each.name) for each in self._root.iterdir() if each.name.isdigit()), default=0)

@@ -37,7 +37,7 @@ from triplewire.sparql.algebra import STREAM_PREDICATE, Select
 from triplewire.sparql.parameters import find_parameters
 from triplewire.sparql.queries import ensure_recursion_limit
 
-SINGLE_STEPS: Final = 20_000
+INTERPRETER_STEPS: Final = 20_000
 """Quads and pairs of solutions that are tried for one subscription on one event: about 10 ms, as long as planning an
 SQL query takes. Undecided pairs are left to the evaluator."""
 
@@ -76,7 +76,7 @@ class InterpretedQuery:
                 return None
             if self.stream is not None and event.header(STREAM_PREDICATE.term)[0][2] != constants[self.stream]:
                 return NO_MATCH
-            return self.solving(InterpreterRun(event, SINGLE_STEPS, ontologies), self.seeds.seed(constants))
+            return self.solving(InterpreterRun(event, INTERPRETER_STEPS, ontologies), self.seeds.seed(constants))
         except Undecided:
             return None
 
