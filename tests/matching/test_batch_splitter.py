@@ -98,7 +98,7 @@ def test_an_event_is_weighed_by_parts_that_the_query_leaves_out() -> None:
 
 def test_a_shape_that_takes_too_much_in_all_is_given_up_where_that_is_bounded() -> None:
     large = Event("urn:large", "\n".join(f"<urn:s{number}>\t<urn:p>\t<urn:o{number}>" for number in range(120)))
-    evaluator = Evaluator(_budget=CpuBudget(batch=0.05, pair=0.05, whole=0.05))
+    evaluator = Evaluator(_budget=CpuBudget(batch=0.05, pair=0.05, total=0.05))
     changes = [change for at, asked in ((1, NEVER), (2, SIMPLE)) for change in registered(at, asked, Kind.SIGNAL)]
     evaluator.apply(changes, 1_000_000)
     with pytest.raises(BudgetExhausted) as caught:

@@ -24,7 +24,7 @@ from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subsc
 
 
 def same(one: str, other: str, *, solutions: bool) -> bool:
-    settled = ConstantSymmetries().settled
+    settled = ConstantSymmetries().sort_constants
     return settled(lift_request(ShapeRequest(one, solutions))) == settled(lift_request(ShapeRequest(other, solutions)))
 
 

@@ -12,9 +12,11 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from itertools import count
+from threading import Lock
 from typing import Any, Final
 
 from triplewire.matching.shapes import LiftedShape, Shape
+from triplewire.model.cache import BoundedCache
 from triplewire.sparql import (
     Apply,
     Conjunction,
@@ -208,10 +210,10 @@ class ConstantSymmetries:
     """A cache of the symmetric parameters of shapes, by key. Thread-safe."""
 
     def __init__(self, size: int = CACHED_SKELETONS) -> None:
-        self._size = size
-        self._alike: dict[str, tuple[tuple[int, ...], ...]] = {}
+        self._lock = Lock()
+        self._cache: BoundedCache[str, tuple[tuple[int, ...], ...]] = BoundedCache(size)
 
-    def settled(self, lifted: LiftedShape) -> LiftedShape:
+    def sort_constants(self, lifted: LiftedShape) -> LiftedShape:
         """The same query, with interchangeable constants sorted."""
         groups = self._groups(lifted.shape)
         if not groups:
@@ -223,11 +225,12 @@ class ConstantSymmetries:
         return LiftedShape(lifted.shape, tuple(constants))
 
     def _groups(self, shape: Shape) -> tuple[tuple[int, ...], ...]:
-        found = self._alike.get(shape.key)
+        with self._lock:
+            found = self._cache.get(shape.key)
         if found is None:
-            if len(self._alike) >= self._size:
-                self._alike = {}
-            found = self._alike[shape.key] = find_symmetries(shape)
+            found = find_symmetries(shape)
+            with self._lock:
+                self._cache.put(shape.key, found)
         return found
 
 

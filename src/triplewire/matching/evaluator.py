@@ -98,7 +98,7 @@ class CpuBudget:
     batch: float = BATCH_CPU_SECONDS
     event: float = EVENT_CPU_SECONDS
     pair: float = PAIR_CPU_SECONDS
-    whole: float = math.inf
+    total: float = math.inf
 
 
 DEFAULT_BUDGET = CpuBudget()
@@ -123,34 +123,34 @@ class BatchSplitter:
         with CpuLimit(self.duck, self.budget.batch) as allowance:
             for key, each in shapes.items():
                 allowance.renew()
-                with self._counted(key):
-                    heavy = self._at_once(each, longest, plain=plain)
+                with self._timed(key):
+                    heavy = self._match_whole(each, longest, plain=plain)
                 if heavy is not None:
                     apart[key] = heavy
-        found = [self._found()]
+        found = [self._read_found()]
         for key, heavy in apart.items():
-            found += self._bearable(key, self._apart(shapes[key], entries, heavy))
+            found += self._within_budget(key, self._match_apart(shapes[key], entries, heavy))
         return found[0] if len(found) == 1 else merge_matches(found)
 
     @contextmanager
-    def _counted(self, key: str) -> Iterator[None]:
+    def _timed(self, key: str) -> Iterator[None]:
         began = self.clock()
         yield
         self.spent[key] += self.clock() - began
 
-    def _bearable(self, key: str, parts: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    def _within_budget(self, key: str, parts: Iterator[pa.Table]) -> Iterator[pa.Table]:
         """Yield part by part. Raises BudgetExhausted when the shape took too much in all."""
         part: pa.Table | None = None
         while True:
-            if self.spent[key] > self.budget.whole:
+            if self.spent[key] > self.budget.total:
                 raise BudgetExhausted(key)
-            with self._counted(key):
+            with self._timed(key):
                 part = next(parts, None)
             if part is None:
                 return
             yield part
 
-    def _at_once(self, shape: SubscriptionTable, longest: int, *, plain: bool) -> Sequence[int] | None:
+    def _match_whole(self, shape: SubscriptionTable, longest: int, *, plain: bool) -> Sequence[int] | None:
         """Match the whole batch. Return None, or, if it is too heavy, the positions of heavy events as far as they
         are known."""
         heavy: Sequence[int] = ()
@@ -163,58 +163,58 @@ class BatchSplitter:
             return heavy
         return None
 
-    def _apart(self, shape: SubscriptionTable, entries: pa.Table, heavy: Sequence[int]) -> Iterator[pa.Table]:
+    def _match_apart(self, shape: SubscriptionTable, entries: pa.Table, heavy: Sequence[int]) -> Iterator[pa.Table]:
         """Match light and heavy events apart."""
         among = pc.is_in(entries["position"], pa.array(heavy, pa.int64()))
-        yield from self._portion(shape, entries.filter(pc.invert(among)), self.budget.batch)
-        yield from self._portion(shape, entries.filter(among), _LEAST_SECONDS)
+        yield from self._match_part(shape, entries.filter(pc.invert(among)), self.budget.batch)
+        yield from self._match_part(shape, entries.filter(among), _LEAST_SECONDS)
 
-    def _portion(self, shape: SubscriptionTable, entries: pa.Table, least: float) -> Iterator[pa.Table]:
+    def _match_part(self, shape: SubscriptionTable, entries: pa.Table, least: float) -> Iterator[pa.Table]:
         count = entries.num_rows
         if count == 1:
-            yield self._single(shape, entries)
+            yield self._match_event(shape, entries)
         elif count:
             plain = self._load(entries, shape.columns)
             try:
                 with CpuLimit(self.duck, max(least, count * self.budget.event)):
                     shape.match_into("found", plain=plain)
-                yield self._found()
+                yield self._read_found()
             except LIMIT_ERRORS:
-                yield from self._portion(shape, entries.slice(0, count // 2), least)
-                yield from self._portion(shape, entries.slice(count // 2), least)
+                yield from self._match_part(shape, entries.slice(0, count // 2), least)
+                yield from self._match_part(shape, entries.slice(count // 2), least)
 
-    def _single(self, shape: SubscriptionTable, entry: pa.Table) -> pa.Table:
+    def _match_event(self, shape: SubscriptionTable, entry: pa.Table) -> pa.Table:
         """Match one event. Subscriptions with equal constants are matched once."""
         self._load(entry, shape.columns_alone | EVENT_COLUMNS)
         same = shape.alike()
-        self._some(shape, [*same])
-        found = self._found()
+        self._match_some(shape, [*same])
+        found = self._read_found()
         rows = [(row, each) for row, first in enumerate(found["subscription"].to_pylist()) for each in same[first]]
         told = found.take(pa.array([row for row, _ in rows], pa.int64()))
         names = pa.array([each for _, each in rows], pa.int64())
         return told.set_column(1, MATCHES.field("subscription"), names)
 
-    def _some(self, shape: SubscriptionTable, made: Sequence[int]) -> None:
+    def _match_some(self, shape: SubscriptionTable, made: Sequence[int]) -> None:
         """Match some subscriptions, by the positions at which they were made, on the one event in `quads`."""
         if len(made) == 1:
-            self._pair(shape, made[0])
+            self._match_pair(shape, made[0])
             return
         try:
             with CpuLimit(self.duck, self.budget.pair):
                 shape.match_some("found", made)
         except LIMIT_ERRORS:
-            self._some(shape, made[: len(made) // 2])
-            self._some(shape, made[len(made) // 2 :])
+            self._match_some(shape, made[: len(made) // 2])
+            self._match_some(shape, made[len(made) // 2 :])
 
-    def _pair(self, shape: SubscriptionTable, made: int) -> None:
+    def _match_pair(self, shape: SubscriptionTable, made: int) -> None:
         """Match one subscription on one event: it gets its solutions, or the limit that it reached."""
         try:
             with CpuLimit(self.duck, self.budget.pair):
-                self._tell(shape, made, shape.probe(made))
+                self._write_pair(shape, made, shape.probe(made))
         except LIMIT_ERRORS:
             self.duck.execute(_ALONE, [made, LimitReached.WORK.value])
 
-    def _tell(self, shape: SubscriptionTable, made: int, count: int) -> None:
+    def _write_pair(self, shape: SubscriptionTable, made: int, count: int) -> None:
         if count > SOLUTIONS:
             self.duck.execute(_ALONE, [made, LimitReached.SOLUTIONS.value])
         elif count and shape.lists:
@@ -232,7 +232,7 @@ class BatchSplitter:
             self.duck.execute(_EVENTS)
         return not {"object", "object_number"} <= columns or self.duck.execute(_INVOLVED).fetchall() == [(0,)]
 
-    def _found(self) -> pa.Table:
+    def _read_found(self) -> pa.Table:
         return pa.table(self.duck.sql(_SORTED)).cast(MATCHES)
 
 
@@ -259,13 +259,13 @@ class Evaluator:
     """The closure of the connection, if several evaluators share it; their tables differ by name."""
     _name: str = "constants"
     _budget: CpuBudget = field(default_factory=CpuBudget)
-    _making: TableFactory = make_plain_table
+    _make_table: TableFactory = make_plain_table
     _clock: Callable[[], float] = time.thread_time
     version: int = 0
     spent: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     """The CPU seconds that each shape took since the caller last cleared it."""
     _shapes: dict[str, SubscriptionTable] = field(default_factory=dict)
-    _sights: dict[str, Visibility | None] = field(default_factory=dict)
+    _visibilities: dict[str, Visibility | None] = field(default_factory=dict)
     _members: dict[str, tuple[str, int]] = field(default_factory=dict)
     _ended: dict[int, tuple[str, int]] = field(default_factory=dict)
     """Ended subscriptions, by the position at which they were made: their shape, and the position of their end. In
@@ -279,8 +279,8 @@ class Evaluator:
         for change in changes:
             if change.kind == SHAPE and change.value is not None and change.key not in self._shapes:
                 shape, name = Shape.from_value(change.value), f"{self._name}_{change.key}"
-                self._shapes[change.key] = self._making(self._duck, self._ontologies, shape, name)
-                self._sights[change.key] = shape.sight
+                self._shapes[change.key] = self._make_table(self._duck, self._ontologies, shape, name)
+                self._visibilities[change.key] = shape.sight
             elif change.kind == SUBSCRIPTION:
                 self._change_member(change)
             else:
@@ -297,15 +297,15 @@ class Evaluator:
             return MATCHES.empty_table()
         self._ontologies.prepare()
         portions = BatchSplitter(self._duck, self._budget, self._clock, self.spent)
-        found = [portions.match(redact_entries(entries, sight), part) for sight, part in self._by_sight(live)]
-        return self.holding(found[0] if len(found) == 1 else merge_matches(found))
+        found = [portions.match(redact_entries(entries, sight), part) for sight, part in self._by_visibility(live)]
+        return self.select_live(found[0] if len(found) == 1 else merge_matches(found))
 
-    def _by_sight(
+    def _by_visibility(
         self, live: Mapping[str, SubscriptionTable]
     ) -> Iterable[tuple[Visibility | None, dict[str, SubscriptionTable]]]:
         parts = defaultdict[Visibility | None, dict[str, SubscriptionTable]](dict)
         for key, each in live.items():
-            parts[self._sights[key]][key] = each
+            parts[self._visibilities[key]][key] = each
         return parts.items()
 
     def forget(self, before: int) -> int:
@@ -325,7 +325,7 @@ class Evaluator:
             self._shapes[subscription.shape].add(subscription)
             self._members[change.key] = (subscription.shape, subscription.since)
 
-    def holding(self, found: pa.Table) -> pa.Table:
+    def select_live(self, found: pa.Table) -> pa.Table:
         """The matches whose subscription was made before the event and ended after it."""
         position, since = found["position"].to_numpy(), found["subscription"].to_numpy()
         holds = position > since
@@ -338,13 +338,19 @@ class Evaluator:
 
 
 def connect_duckdb() -> duckdb.DuckDBPyConnection:
-    """Open a database with one thread, because Spark runs one task for each core, and without extensions. Its join
-    order optimizer is off: patterns come in the best order already, and DuckDB knows nothing of their selectivity."""
+    """Open the database of an evaluator. Its join order optimizer is off: patterns come in the best order already, and
+    DuckDB knows nothing of their selectivity."""
+    return open_duckdb(EVALUATOR_MEMORY).execute("SET disabled_optimizers = 'join_order'")
+
+
+def open_duckdb(memory: str) -> duckdb.DuckDBPyConnection:
+    """Open a database with our functions: with one thread, because Spark runs one task for each core; without
+    extensions; and without files to spill to."""
     ensure_recursion_limit()
-    config: dict[str, Any] = {"threads": 1, "memory_limit": EVALUATOR_MEMORY, "temp_directory": ""}
+    config: dict[str, Any] = {"threads": 1, "memory_limit": memory, "temp_directory": ""}
     duck = duckdb.connect(config={**config, "autoload_known_extensions": False})
     register_functions(duck)
-    return duck.execute("SET disabled_optimizers = 'join_order'")
+    return duck
 
 
 SINGLE_SINCE = 0

@@ -19,6 +19,7 @@ from typing import Any, Final, TypeAlias
 import duckdb
 import pyarrow as pa
 
+from triplewire.matching.evaluator import open_duckdb
 from triplewire.matching.shapes import check_subscribable
 from triplewire.matching.tables import OntologyClosure
 from triplewire.model import ENTRIES, MATCHED_COLUMNS
@@ -55,10 +56,8 @@ from triplewire.sparql.algebra import (
     Union,
 )
 from triplewire.sparql.construct import construct_to_select
-from triplewire.sparql.dialects.duckdb import register_functions
 from triplewire.sparql.entailment.ontologies import Ontology
 from triplewire.sparql.entailment.rewriting import rewrite_query
-from triplewire.sparql.queries import ensure_recursion_limit
 from triplewire.sparql.serialization import (
     child_operators,
     expression_text,
@@ -186,12 +185,9 @@ class EventProbe:
         clock: Clock | None = None,
         seconds: float = EXPLAIN_SECONDS,
     ) -> None:
-        ensure_recursion_limit()
         self._clock = clock or SystemClock()
         self._deadline = self._clock.ticks() + seconds
-        config: dict[str, Any] = {"threads": 1, "memory_limit": EXPLAIN_MEMORY, "temp_directory": ""}
-        self._duck = duckdb.connect(config={**config, "autoload_known_extensions": False})
-        register_functions(self._duck)
+        self._duck = open_duckdb(EXPLAIN_MEMORY)
         closures = OntologyClosure(self._duck)
         for change in ontologies:
             closures.apply(change)
@@ -215,7 +211,7 @@ class EventProbe:
         ((term,),) = self._rows(Select(counted, (_COUNT,)))
         return int(parse_literal(term or "").lexical)
 
-    def some(self, operator: Operator, names: Sequence[str]) -> list[Solution]:
+    def sample(self, operator: Operator, names: Sequence[str]) -> list[Solution]:
         """The values of these variables in a few distinct solutions, always the same ones."""
         few = Select(operator, tuple(names), distinct=True, limit=EXPLAIN_EXAMPLES)
         return [dict(zip(names, row, strict=True)) for row in self._rows(few)]
@@ -260,7 +256,7 @@ def find_evidence(trial: EventProbe, pattern: Pattern, alone: Operator, joined: 
     for way in _alternatives(alone):
         quads = [each for each in iterate_parts(way) if isinstance(each, Pattern)]
         names = sorted(pattern_variables(pattern).union(*map(pattern_variables, quads)))
-        for solution in trial.some(Join(joined, way), names):
+        for solution in trial.sample(Join(joined, way), names):
             triple, reasons = _pattern_text(pattern, solution), [_pattern_text(each, solution) for each in quads]
             if reasons == [triple]:
                 stated[triple] = None
@@ -277,7 +273,7 @@ def find_refused(
     if not names:
         return ()
     holds = Apply("coalesce", (Apply("!", (Apply("!", (condition,)),)), _FALSE))
-    solutions = trial.some(within(Filter(reached, (Apply("!", (holds,)),))), names)
+    solutions = trial.sample(within(Filter(reached, (Apply("!", (holds,)),))), names)
     return tuple(", ".join(f"?{name} {_value_text(term)}" for name, term in each.items()) for each in solutions)
 
 

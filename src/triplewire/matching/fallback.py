@@ -62,9 +62,9 @@ class ResidualMatcher:
         self._evaluator = Evaluator(duck, closures, "rest", budget, make_table)
         self._ontologies = OntologyRows(closures.rows)
         self._shapes: dict[str, KnownShape] = {}
-        self._open: set[str] = set()
+        self._unguarded: set[str] = set()
         """Shapes without a guard."""
-        self._behind = defaultdict[int, dict[int, Subscription]](dict)
+        self._subscriptions = defaultdict[int, dict[int, Subscription]](dict)
         """Subscriptions by guard group, and then by the position at which they were made."""
         self._groups: dict[str, tuple[int, int]] = {}
         """The group of each subscription, and the position at which it was made."""
@@ -94,9 +94,9 @@ class ResidualMatcher:
     def forget(self, before: int) -> int:
         """Drop subscriptions that ended before a position. Return the last of their ends, or 0."""
         for _, group, since in [each for each in self._ended if each[0] < before]:
-            del self._behind[group][since]
-            if not self._behind[group]:
-                del self._behind[group]
+            del self._subscriptions[group][since]
+            if not self._subscriptions[group]:
+                del self._subscriptions[group]
         self._ended = [each for each in self._ended if each[0] >= before]
         return self._evaluator.forget(before)
 
@@ -109,11 +109,11 @@ class ResidualMatcher:
     ) -> list[pa.Table]:
         """Match the candidates, and all events against shapes without a guard. `shapes` has the shape of each
         program; those in `away` are skipped."""
-        found = [self._evaluator.match(entries, self._open - away)]
+        found = [self._evaluator.match(entries, self._unguarded - away)]
         batches, many = dict[Visibility | None, InterpreterBatch](), dict[str, np.ndarray]()
         for program in np.unique(candidates.program).tolist():
             known = shapes.get(program)
-            if known is None or known.change.key not in self._shapes or known.change.key in self._open:
+            if known is None or known.change.key not in self._shapes or known.change.key in self._unguarded:
                 continue
             its = candidates.select(program)
             few = [] if known.interpreted is None else [*islice(self._pairs(its), INTERPRETER_PAIRS + 1)]
@@ -122,7 +122,7 @@ class ResidualMatcher:
             else:
                 if known.sight not in batches:
                     batches[known.sight] = InterpreterBatch(entries, self._ontologies, known.sight)
-                found += self._one_by_one(entries, batches[known.sight], few, known)
+                found += self._interpret(entries, batches[known.sight], few, known)
         if many:
             places = np.unique(np.concatenate([*many.values()]))
             found.append(self._evaluator.match(entries.take(pa.array(places)), many))
@@ -130,19 +130,19 @@ class ResidualMatcher:
 
     def _pairs(self, candidates: Candidates) -> Iterator[Pair]:
         for event, group in zip(candidates.event.tolist(), candidates.group.tolist(), strict=True):
-            for subscription in self._behind.get(group, {}).values():
+            for subscription in self._subscriptions.get(group, {}).values():
                 yield event, subscription
 
-    def _one_by_one(
+    def _interpret(
         self, entries: pa.Table, batch: InterpreterBatch, pairs: Sequence[Pair], known: KnownShape
     ) -> list[pa.Table]:
         began = thread_time()
         found, left = batch.decide(pairs, known.interpreted)
         self.spent[known.change.key] += thread_time() - began
-        decided = self._evaluator.holding(found)
-        return [decided, self._evaluated(entries, left, known.change.key)] if left else [decided]
+        decided = self._evaluator.select_live(found)
+        return [decided, self._evaluate_pairs(entries, left, known.change.key)] if left else [decided]
 
-    def _evaluated(self, entries: pa.Table, pairs: Sequence[Pair], shape: str) -> pa.Table:
+    def _evaluate_pairs(self, entries: pa.Table, pairs: Sequence[Pair], shape: str) -> pa.Table:
         """The evaluator's matches among these pairs."""
         places = sorted({place for place, _ in pairs})
         found = self._evaluator.match(entries.take(pa.array(places)), [shape])
@@ -156,10 +156,10 @@ class ResidualMatcher:
         subscription = subscription_from_change(change)
         if known.guards.program is not None:
             group = known.guards.of(subscription.constants).group
-            self._behind[group][subscription.since] = subscription
+            self._subscriptions[group][subscription.since] = subscription
             self._groups[change.key] = group, subscription.since
         if known.guards.program is None or not (known.guards.sure or _never_matches_empty(known, subscription)):
-            self._open.add(known.change.key)
+            self._unguarded.add(known.change.key)
         if known.change.key in self._shapes:
             return ()
         self._shapes[known.change.key] = known
@@ -200,7 +200,7 @@ class FallbackMatcher:
         self._groups = np.zeros(0, np.int32)
         self._since, self._group = np.zeros(0, np.int64), np.zeros(0, np.int32)
         """The positions at which the cached subscriptions were made, in order, and the group of each."""
-        self._begin()
+        self._clear()
 
     def match(
         self, entries: pa.Table, pairs: Records, generations: IndexGenerations, shapes: Mapping[int, KnownShape]
@@ -212,17 +212,17 @@ class FallbackMatcher:
         groups = np.unique(pairs["group"])
         since, group = self._missing(groups, generations)
         if len(self._since) + len(since) > self._most:
-            self._begin()
+            self._clear()
             since, group = self._missing(groups, generations)
         found = []
         for start in range(0, max(1, len(since)), self._most):
             if start:
-                self._begin()
+                self._clear()
             part = slice(start, start + self._most)
             self._load(since[part], group[part], shapes)
-            found += self._matched(entries, pairs, generations, shapes)
+            found += self._match_programs(entries, pairs, generations, shapes)
         if len(since) > self._most:
-            self._begin()
+            self._clear()
         return found
 
     def _missing(self, groups: Int32, generations: IndexGenerations) -> tuple[Int64, Int32]:
@@ -236,7 +236,7 @@ class FallbackMatcher:
         fresh = ~np.isin(since, self._since)
         return since[fresh], group[fresh]
 
-    def _begin(self) -> None:
+    def _clear(self) -> None:
         """Empty the cache."""
         for (table,) in self._duck.execute("SELECT table_name FROM duckdb_tables()").fetchall():
             if table.startswith("left_"):
@@ -269,7 +269,7 @@ class FallbackMatcher:
         order = np.argsort(both := np.concatenate((self._since, since)))
         self._since, self._group = both[order], np.concatenate((self._group, group))[order]
 
-    def _matched(
+    def _match_programs(
         self, entries: pa.Table, pairs: Records, generations: IndexGenerations, shapes: Mapping[int, KnownShape]
     ) -> list[pa.Table]:
         files = generations.files
@@ -280,10 +280,10 @@ class FallbackMatcher:
             if shapes[program].change.key in self._shapes:
                 batch = entries.take(pa.array(places))
                 matches = self._evaluator.match(batch, [shapes[program].change.key])
-                found.append(self._asked(matches, entries, pairs, files.filled("ended")))
+                found.append(self._select_pairs(matches, entries, pairs, files.filled("ended")))
         return found
 
-    def _asked(self, matches: pa.Table, entries: pa.Table, pairs: Records, ended: Records) -> pa.Table:
+    def _select_pairs(self, matches: pa.Table, entries: pa.Table, pairs: Records, ended: Records) -> pa.Table:
         """The matches among the given pairs whose subscription had not ended."""
         position, since = matches["position"].to_numpy(), matches["subscription"].to_numpy()
         place = np.searchsorted(entries["position"].to_numpy(), position)

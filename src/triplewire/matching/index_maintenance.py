@@ -162,7 +162,7 @@ def apply_changes(
 ) -> None:
     """Index all changes up to a position. Raises StorageFull; then none of them is indexed."""
     if changes:
-        IndexUpdate(store, dict(known), changes).take(upto)
+        IndexUpdate(store, dict(known), changes).apply(upto)
     else:
         header = store.files.header
         store.know(upto, int(header["last"]), int(header["fingerprint"]))
@@ -179,13 +179,13 @@ class IndexUpdate:
         self._fresh: list[KnownShape] = []
         self._joining = defaultdict[ProgramKey, GroupAdditions](GroupAdditions)
         self._journal = np.zeros(len(changes), np.int64)
-        self._called: list[int] = []
+        self._subscription_changes: list[int] = []
         """Indexes of the changes of subscriptions."""
         self._states: list[int] = []
         for place, change in enumerate(changes):
-            self._look_at(place, change)
+            self._add_change(place, change)
 
-    def take(self, upto: int) -> None:
+    def apply(self, upto: int) -> None:
         store, memberships = self._store, [each for joining in self._joining.values() for each in joining.memberships]
         additions = [each for known in self._fresh for each in known.additions]
         store.reserve(additions, memberships, sum(self._postings(*each) for each in self._joining.items()))
@@ -193,15 +193,15 @@ class IndexUpdate:
         with store.files.writing():
             for addition in additions:
                 store.add_program(addition)
-            self._enroll(self._joined())
+            self._enroll(self._join_groups())
             store.note(self._journal[self._journal > 0])
             last = self._changes[-1]
             store.know(upto, last.position, change_fingerprint(last))
 
-    def _look_at(self, place: int, change: RegistryChange) -> None:
+    def _add_change(self, place: int, change: RegistryChange) -> None:
         if change.kind == SUBSCRIPTION:
-            self._called.append(place)
-            self._states.append(self._state(change, len(self._called) - 1))
+            self._subscription_changes.append(place)
+            self._states.append(self._state(change, len(self._subscription_changes) - 1))
         elif change.kind in _NOTED:
             self._journal[place] = _NOTED[change.kind].at(change.position)
         elif change.kind == SHAPE and change.value is not None and change.key not in self._known:
@@ -230,9 +230,9 @@ class IndexUpdate:
         (addition,) = (each for each in self._known[key].additions if each.guards == guarded)
         return addition.widest * len(joining.memberships)
 
-    def _joined(self) -> Int64:
+    def _join_groups(self) -> Int64:
         """The group of each subscription, or -1."""
-        groups = np.full(len(self._called), -1, np.int64)
+        groups = np.full(len(self._subscription_changes), -1, np.int64)
         programs = self._store.files.columns["programs"]
         shapes = programs.data["shape"][: programs.size]
         guards = programs.data["guards"][: programs.size]
@@ -242,7 +242,7 @@ class IndexUpdate:
         return groups
 
     def _enroll(self, groups: Int64) -> None:
-        changes = [self._changes[place] for place in self._called]
+        changes = [self._changes[place] for place in self._subscription_changes]
         calls = np.zeros(len(changes), CALL)
         hashes = b"".join(hashlib.blake2b(each.key.encode(), digest_size=16).digest() for each in changes)
         calls["high"], calls["low"] = np.frombuffer(hashes, "<u8").reshape(-1, 2).T
@@ -251,7 +251,9 @@ class IndexUpdate:
         before = self._store.enroll(calls)
         entry = np.where(before == UNDECIDED, JournalEntry.ENDED.at(0), 0)
         entry = np.where(calls["state"] == UNDECIDED, JournalEntry.MADE.at(0), entry)
-        self._journal[self._called] = np.where(entry > 0, JournalEntry.SHAPE.at(1) * calls["at"] + entry, 0)
+        self._journal[self._subscription_changes] = np.where(
+            entry > 0, JournalEntry.SHAPE.at(1) * calls["at"] + entry, 0
+        )
 
 
 def change_fingerprint(change: RegistryChange) -> int:

@@ -85,9 +85,9 @@ class Matcher:
         self._budget = budget
         self._index = IndexGenerations(directory, allocate)
         with self._index.locked() as store:
-            if not self._speaks_of(store):
+            if not self._was_built_from_registry(store):
                 self._index.renew()
-        self._begin()
+        self._reset()
 
     @classmethod
     def from_changes(cls, changes: Iterable[RegistryChange]) -> Matcher:
@@ -103,7 +103,7 @@ class Matcher:
         return made
 
     @property
-    def learned(self) -> int:
+    def change_count(self) -> int:
         """The number of registry changes that this worker holds itself, outside the index."""
         return self._entries
 
@@ -120,7 +120,7 @@ class Matcher:
         entries = drop_opaque_payloads(entries)
         while entries.num_rows:
             try:
-                return self._in_stages(entries)
+                return self._match_stages(entries)
             except StaleIndex:
                 # Another process has started a new generation: the results so far have group numbers of the old one.
                 continue
@@ -139,31 +139,31 @@ class Matcher:
         concern. Raises StorageFull."""
         header = self._index.files.header
         if header["version"] < upto or (first is not None and first < header["horizon"]):
-            self._take_in(upto, first)
+            self._index_changes(upto, first)
         memory_fence()
         try:
             self._read()
         except StaleIndex:
-            self._take_in(upto, first)
+            self._index_changes(upto, first)
 
-    def _in_stages(self, entries: pa.Table) -> pa.Table:
+    def _match_stages(self, entries: pa.Table) -> pa.Table:
         """Match from one change of an ontology to the next. Raises StaleIndex."""
         positions = entries["position"].to_numpy()
         first, last = int(positions[0]), int(positions[-1])
         self.learn(last, first)
-        if first < self._behind:
-            self._begin()
+        if first < self._irreversible:
+            self._reset()
             self._read()
         away = frozenset(shape for shape, since in self._lanes.items() if since < first)
         found, start = [MATCHES.empty_table()], 0
         for upto in [*(mark - 1 for mark in self._ontologies() if first < mark <= last), last]:
             self._catch_up(upto, first)
             stop = int(np.searchsorted(positions, upto, "right"))
-            found.append(self._matched(entries.slice(start, stop - start), away))
+            found.append(self._match_stage(entries.slice(start, stop - start), away))
             start = stop
         return pa.concat_tables(found)
 
-    def _take_in(self, upto: int, first: int | None) -> None:
+    def _index_changes(self, upto: int, first: int | None) -> None:
         """Index changes in chunks, each of which is published as a whole."""
         with self._index.locked() as store:
             if first is not None and first < store.files.header["horizon"]:
@@ -180,14 +180,14 @@ class Matcher:
                 # still needed.
                 store.forget(min(first, version - BATCH_EVENTS))
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         """Reset everything that was read from the generation."""
         self._files = self._index.files
         self._groups = GroupIndex(self._files)
         self._known: dict[str, KnownShape] = {}
         self._shapes: dict[int, KnownShape] = {}
         """Shapes by program."""
-        self._sights: dict[Visibility, list[int]] = {}
+        self._visibilities: dict[Visibility, list[int]] = {}
         """Programs of shapes with a visibility that hides few events: the index decides the others."""
         self._entries = 0
         """Journal entries that were read."""
@@ -195,7 +195,7 @@ class Matcher:
         """Changes that the evaluator has not applied yet."""
         self._lanes: dict[str, int] = {}
         """Positions at which shapes moved to the slow lane."""
-        self._behind = 0
+        self._irreversible = 0
         """The last position at which a change took effect that the evaluator cannot undo."""
         duck = connect_duckdb()
         self._closures = OntologyClosure(duck)
@@ -207,25 +207,25 @@ class Matcher:
     def _read(self) -> None:
         """Read the rest of the journal of the newest generation that is open."""
         if self._files is not self._index.files:
-            self._begin()
+            self._reset()
         self._files.follow()
         numbers = self._files.filled("journal")[self._entries :].copy()
         for change in read_journal(self._registry, numbers):
             if change.kind == SHAPE:
-                self._note(change)
+                self._add_shape(change)
             elif change.kind == LANE:
                 self._lanes.setdefault(change.key, change.position)
             else:
                 self._pending.append(change)
         self._entries += len(numbers)
 
-    def _note(self, change: RegistryChange) -> None:
+    def _add_shape(self, change: RegistryChange) -> None:
         known = self._known[change.key] = KnownShape(change)
         programs = self._files.filled("programs")["shape"]
         its = np.flatnonzero(programs == change.position).tolist()
         self._shapes |= dict.fromkeys(its, known)
         if known.sight is not None and hides_few_events(known.sight):
-            self._sights.setdefault(known.sight, []).extend(its)
+            self._visibilities.setdefault(known.sight, []).extend(its)
 
     def _ontologies(self) -> list[int]:
         """Positions of ontology changes that the evaluator has not applied yet."""
@@ -237,18 +237,19 @@ class Matcher:
         while self._pending and self._pending[0].position <= upto:
             change = self._pending.popleft()
             if change.kind != SUBSCRIPTION:
-                self._behind = max(self._behind, change.position)
+                self._irreversible = max(self._irreversible, change.position)
             news.append(change)
         if upto > self._residual.version:
             self._residual.apply(news, self._known, upto)
-            self._behind = max(self._behind, self._residual.forget(min(first, upto - BATCH_EVENTS)))
+            self._irreversible = max(self._irreversible, self._residual.forget(min(first, upto - BATCH_EVENTS)))
 
-    def _matched(self, entries: pa.Table, away: frozenset[str]) -> pa.Table:
+    def _match_stage(self, entries: pa.Table, away: frozenset[str]) -> pa.Table:
         if self._closures.prepare():
             self._groups.relate(self._closures.rows)
             self._residual.relate(self._closures.rows)
         masks = [
-            VisibilityMask(programs, find_redacted(entries["text"], sight)) for sight, programs in self._sights.items()
+            VisibilityMask(programs, find_redacted(entries["text"], sight))
+            for sight, programs in self._visibilities.items()
         ]
         result = self._groups.match(entries, masks)
         # Shapes that were registered after the events are not known yet.
@@ -259,7 +260,7 @@ class Matcher:
         filled = [each for each in found if each.num_rows]
         return pa.concat_tables(filled).sort_by("position") if len(filled) > 1 else (filled or found)[0]
 
-    def _speaks_of(self, store: IndexStore) -> bool:
+    def _was_built_from_registry(self, store: IndexStore) -> bool:
         """Was the index built from this registry?"""
         last, fingerprint = int(store.files.header["last"]), int(store.files.header["fingerprint"])
         return not last or fingerprint in map(change_fingerprint, self._registry.changes(last - 1, last))

@@ -11,7 +11,6 @@ are checked against the cached recipe, and where they differ the text is lifted 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import lru_cache
@@ -22,6 +21,7 @@ from triplewire.matching.canonical_form import CACHED_SKELETONS, canonical_form
 from triplewire.matching.shape_requests import ANY_EVENT, QuerySkeleton, ShapeRequest, cut_request, restrict_query
 from triplewire.matching.shapes import LiftedShape, lift
 from triplewire.matching.visibility import restrict_to_visible
+from triplewire.model.cache import BoundedCache
 from triplewire.model.errors import TriplewireError, Unsupported
 from triplewire.model.terms import is_iri
 from triplewire.sparql import Apply, Const, Family, Node, Pattern, Query, Var, family_of, parse_query
@@ -157,7 +157,7 @@ class _Recipe(Generic[Made]):
     fixed: frozenset[str]
     """Terms in the shape itself."""
 
-    def filled(self, cores: Sequence[str]) -> Made | None:
+    def fill(self, cores: Sequence[str]) -> Made | None:
         """Fill in constants; None if they are not like those that the recipe was made from."""
         constants = tuple([slot.fill(cores) for slot in self.slots])
         alike = _equal(constants) == self.equal and self.fixed.isdisjoint(constants)
@@ -175,47 +175,41 @@ class PreparedQueries(Generic[Made]):
         known: Callable[[str], bool] | None = None,
     ) -> None:
         self._make = make
-        self._size = size
         self._known = known
-        self._turn = Lock()
-        self._choices: OrderedDict[Hashable, tuple[tuple[int, ...], ...]] = OrderedDict()
+        self._lock = Lock()
+        self._choices: BoundedCache[Hashable, tuple[tuple[int, ...], ...]] = BoundedCache(size)
         """For each skeleton, the sets of holes that are not parameters."""
-        self._recipes: OrderedDict[Hashable, _Recipe[Made]] = OrderedDict()
+        self._recipes: BoundedCache[Hashable, _Recipe[Made]] = BoundedCache(size)
 
     def lift(self, asked: ShapeRequest) -> Made:
         """The same as `make`, from the cache if possible."""
         if asked.query is not None or _is_unsuitable(asked.text or ""):
             return self._make(asked)
         pieces = cut_request(asked) if self._known is None else cut_request(asked).shutting(self._known)
-        recipe = self._remembered(pieces)
+        recipe = self._look_up(pieces)
         if recipe is None:
-            return self._learned(asked, pieces)
-        return recipe.filled(pieces.cores) or self._make(asked)
+            return self._prepare(asked, pieces)
+        return recipe.fill(pieces.cores) or self._make(asked)
 
-    def _remembered(self, pieces: QuerySkeleton) -> _Recipe[Made] | None:
-        with self._turn:
-            for kept in self._choices.get(pieces.skeleton, ()):
+    def _look_up(self, pieces: QuerySkeleton) -> _Recipe[Made] | None:
+        with self._lock:
+            for kept in self._choices.get(pieces.skeleton) or ():
                 found = self._recipes.get(_key(pieces, kept))
                 if found is not None:
-                    self._choices.move_to_end(pieces.skeleton)
-                    self._recipes.move_to_end(_key(pieces, kept))
                     return found
         return None
 
-    def _learned(self, asked: ShapeRequest, pieces: QuerySkeleton) -> Made:
+    def _prepare(self, asked: ShapeRequest, pieces: QuerySkeleton) -> Made:
         real = self._make(asked)
         found, recipe = _RecipeSearch(self._make, pieces, real).outcome()
-        self._remember(pieces, tuple(each for each in range(len(pieces.cores)) if each not in found), recipe)
+        self._store(pieces, tuple(each for each in range(len(pieces.cores)) if each not in found), recipe)
         return real
 
-    def _remember(self, pieces: QuerySkeleton, kept: tuple[int, ...], recipe: _Recipe[Made]) -> None:
-        with self._turn:
-            others = [each for each in self._choices.get(pieces.skeleton, ()) if each != kept]
-            self._choices[pieces.skeleton] = (kept, *others[: SKELETON_CHOICES - 1])
-            self._recipes[_key(pieces, kept)] = recipe
-            for remembered in (self._choices, self._recipes):
-                while len(remembered) > self._size:
-                    remembered.popitem(last=False)
+    def _store(self, pieces: QuerySkeleton, kept: tuple[int, ...], recipe: _Recipe[Made]) -> None:
+        with self._lock:
+            others = [each for each in self._choices.get(pieces.skeleton) or () if each != kept]
+            self._choices.put(pieces.skeleton, (kept, *others[: SKELETON_CHOICES - 1]))
+            self._recipes.put(_key(pieces, kept), recipe)
 
 
 class PreparedShapes(PreparedQueries[LiftedShape]):

@@ -65,7 +65,7 @@ def made(asked: Sequence[LiftedShape], first: int = 10) -> list[RegistryChange]:
 
 
 def evaluator(making: TableFactory) -> Evaluator:
-    return Evaluator(connect_duckdb(), None, "constants", _making=making)
+    return Evaluator(connect_duckdb(), None, "constants", _make_table=making)
 
 
 def pairs(found: pa.Table) -> Pairs:

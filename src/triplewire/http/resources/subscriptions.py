@@ -216,7 +216,7 @@ class SubscriptionVisibility:
         asked = replace(query_asked_by(found), sight=seen.sight)
         try:
             if found.entailment is None:
-                return seen, self._symmetries.settled(self._texts.lift(asked))
+                return seen, self._symmetries.sort_constants(self._texts.lift(asked))
             return seen, self._entailments.lift(asked, self._entailments.version())
         except TriplewireError:
             logger.warning("subscription %s cannot follow the policy and is told of nothing", found.id, exc_info=True)
@@ -405,7 +405,7 @@ class SubscriptionManager:
         asked = replace(asked, sight=once.seen.sight)
         version = None if wish.entailment is None else once.version()
         if version is None:
-            lifted = self._symmetries.settled(self._texts.lift(asked))
+            lifted = self._symmetries.sort_constants(self._texts.lift(asked))
         else:
             lifted = self._entailments.lift(asked, version)
         made = Subscription(

@@ -59,7 +59,7 @@ FILTER_EVENT_SECONDS: Final = 0.05
 FILTER_READY_SECONDS: Final = 90.0
 """How long a client waits for the index of queries to load: a second is usual, a minute where it must be compiled."""
 
-_BUDGET = CpuBudget(FILTER_CPU_SECONDS, pair=FILTER_EVENT_SECONDS, whole=FILTER_CPU_SECONDS)
+_BUDGET = CpuBudget(FILTER_CPU_SECONDS, pair=FILTER_EVENT_SECONDS, total=FILTER_CPU_SECONDS)
 _GARBAGE = 4_096
 """Changes of dropped queries above which the index is built anew, which takes 0.1 s."""
 _TOO_EXPENSIVE = (

@@ -168,7 +168,7 @@ def _parse_ask(text: str) -> AskFilter:
         form = build_query(asked).form
         if form != "ask":
             raise BadRequest(f"the parameter ask is an ASK query, not {form.upper()}; write ASK {{ … }}")
-        lifted = _SYMMETRIES.settled(lift_request(asked))
+        lifted = _SYMMETRIES.sort_constants(lift_request(asked))
     except SparqlSyntax as error:
         raise SparqlSyntax(f"the parameter ask: {error}", place=error.place, excerpt=error.excerpt) from None
     return AskFilter(lifted.shape.key, lifted.constants, lifted)

@@ -72,7 +72,7 @@ class OntologyRows:
     def _known(self) -> frozenset[Said]:
         return frozenset(self._rows)
 
-    def say(self, relation: str, lower: str, upper: str) -> bool:
+    def holds(self, relation: str, lower: str, upper: str) -> bool:
         return (relation, lower, upper) in self._known
 
 
@@ -84,7 +84,7 @@ def relation_test(relation: str, lower: ExpressionFunction, upper: ExpressionFun
         one, other = _iri_text(lower(run, row)), _iri_text(upper(run, row))
         if one is None or other is None:
             return None
-        return (reflexive and one == other) or run.known.say(relation, one, other)
+        return (reflexive and one == other) or run.known.holds(relation, one, other)
 
     return found
 
@@ -100,7 +100,7 @@ def property_test(
             return None
         if other is None:
             raise Undecided
-        return run.known.say(name, one, term_text(other))
+        return run.known.holds(name, one, term_text(other))
 
     return found
 

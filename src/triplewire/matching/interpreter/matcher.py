@@ -115,12 +115,12 @@ def _compile_conjunction(slots: RowLayout, shape: Shape, query: Conjunction) -> 
 def _compile_query(slots: RowLayout, shape: Shape, query: Query) -> Solving:
     operators = OperatorCompiler(slots)
     if not (shape.solutions and query.form == "select"):
-        operate = operators.made(query.where)
+        operate = operators.compile(query.where)
         return lambda run, row: MATCH if operate(run, row) else NO_MATCH
     select = query.where
     if not isinstance(select, Select):
         raise NotInterpretable(query)
-    tabulate = tabulate_solutions(slots, select, operators.made(select.inner), operators.expressions.value)
+    tabulate = tabulate_solutions(slots, select, operators.compile(select.inner), operators.expressions.value)
     order = [select.projection.index(name) for name in query.projection]
 
     def solving(run: InterpreterRun, row: Row) -> PairResult:

@@ -138,30 +138,30 @@ class OperatorCompiler:
 
     @property
     def expressions(self) -> ExpressionCompiler:
-        return ExpressionCompiler(self.slots, replace(self, substituted=True).made)
+        return ExpressionCompiler(self.slots, replace(self, substituted=True).compile)
 
-    def made(self, operator: Operator) -> OperatorFunction:
+    def compile(self, operator: Operator) -> OperatorFunction:
         match operator:
             case Basic(patterns):
                 return _chain([match_pattern(self.slots, each, stored=self.stored) for each in patterns])
             case Reach(path=Repeat()):
                 return match_path(self.slots, operator)
             case Reach(path=Negated() as path):
-                return self.made(_expand_negated(operator, path))
+                return self.compile(_expand_negated(operator, path))
             case Reach():
-                return self.made(translate_path(operator, _fresh_variable))
+                return self.compile(translate_path(operator, _fresh_variable))
             case Join(left, right):
                 return self._join(left, right)
             case LeftJoin(left, right, conditions):
                 return self._optional(left, right, conditions)
             case Union(left, right):
-                return _union(self.made(left), self.made(right))
+                return _union(self.compile(left), self.compile(right))
             case Filter(inner, conditions):
-                return _filter_all(self.made(inner), [self.expressions.test(each) for each in conditions])
+                return _filter_all(self.compile(inner), [self.expressions.test(each) for each in conditions])
             case Values(names, rows):
                 return _values([self.slots.variable(name) for name in names], rows)
             case Graph(name, inner):
-                return _graph(replace(self, stored=True).made(inner), self.slots.place(name))
+                return _graph(replace(self, stored=True).compile(inner), self.slots.place(name))
         return self._alone(operator)
 
     def _alone(self, operator: Operator) -> OperatorFunction:
@@ -173,31 +173,35 @@ class OperatorCompiler:
                 return match_bag(self.slots, operator, [self.expressions.test(each) for each in elements])
             case Minus(left, right):
                 shared = sorted(map(self.slots.variable, bound_variables(left) & bound_variables(right)))
-                return subtract_solutions(self.made(left), self.made(right), shared) if shared else self.made(left)
+                return (
+                    subtract_solutions(self.compile(left), self.compile(right), shared)
+                    if shared
+                    else self.compile(left)
+                )
             case Extend(inner, name, expression):
-                return _extend(self.made(inner), self.slots.variable(name), self.expressions.value(expression))
+                return _extend(self.compile(inner), self.slots.variable(name), self.expressions.value(expression))
             case Group(inner):
-                return group_solutions(self.slots, operator, self.made(inner), self.expressions.value)
+                return group_solutions(self.slots, operator, self.compile(inner), self.expressions.value)
             case Select(inner):
-                return select_solutions(self.slots, operator, self.made(inner), self.expressions.value)
+                return select_solutions(self.slots, operator, self.compile(inner), self.expressions.value)
         raise NotInterpretable(operator)
 
     def _join(self, left: Operator, right: Operator) -> OperatorFunction:
         """Chain one side to each solution of the other if that is allowed, else join both."""
         if _can_chain(right):
-            return _chain([self.made(left), self.made(right)])
+            return _chain([self.compile(left), self.compile(right)])
         if _can_chain(left):
-            return _chain([self.made(right), self.made(left)])
-        return join_solutions(self.made(left), self.made(right), *self._places(left, right))
+            return _chain([self.compile(right), self.compile(left)])
+        return join_solutions(self.compile(left), self.compile(right), *self._shared_slots(left, right))
 
     def _optional(self, left: Operator, right: Operator, conditions: Sequence[Expression]) -> OperatorFunction:
         tests = [self.expressions.test(each) for each in conditions]
-        first, second = self.made(left), self.made(right)
+        first, second = self.compile(left), self.compile(right)
         if _can_chain(right):
             return _optional(first, second, tests)
-        return left_join_solutions(first, second, *self._places(left, right), tests)
+        return left_join_solutions(first, second, *self._shared_slots(left, right), tests)
 
-    def _places(self, left: Operator, right: Operator) -> tuple[list[int], list[int]]:
+    def _shared_slots(self, left: Operator, right: Operator) -> tuple[list[int], list[int]]:
         """The variables that both sides may bind, and all of the right side."""
         names = bound_variables(right)
         shared = sorted(map(self.slots.variable, bound_variables(left) & names))

@@ -84,7 +84,7 @@ Row: TypeAlias = list[str | None]
 class OntologyFacts(Protocol):
     """Look-up of ontology facts."""
 
-    def say(self, relation: str, lower: str, upper: str) -> bool:
+    def holds(self, relation: str, lower: str, upper: str) -> bool:
         """Are two terms in a relation, or in that of a property?"""
 
 

@@ -65,9 +65,9 @@ def collect_matches(blocks: DataFrame) -> pa.Table:
 def match_entries(ports: JobPorts, entries: pa.Table) -> pa.Table:
     """Match a batch of `ENTRIES`, in order, each against the registry as it was at its position."""
     matcher = _worker_matcher(ports)
-    before = matcher.learned
+    before = matcher.change_count
     found = matcher.match(entries)
-    if matcher.learned != before:
+    if matcher.change_count != before:
         freeze_heap()
     return found
 
@@ -90,7 +90,7 @@ class SlowLaneMatcher:
     here."""
 
     registry: Registry
-    evaluator: Evaluator = field(default_factory=lambda: Evaluator(_making=make_table))
+    evaluator: Evaluator = field(default_factory=lambda: Evaluator(_make_table=make_table))
     shapes: set[str] = field(default_factory=set)
     members: set[str] = field(default_factory=set)
 
@@ -116,7 +116,7 @@ class SlowLaneMatcher:
         moved = {each.key for each in changes if each.kind == LANE}
         if moved - self.shapes:
             self.shapes |= moved
-            self.members, self.evaluator = set(), Evaluator(_making=make_table)
+            self.members, self.evaluator = set(), Evaluator(_make_table=make_table)
             changes = self.registry.changes(0, last)
         return [each for each in changes if self._concerns(each)]
 
