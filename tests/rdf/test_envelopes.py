@@ -70,21 +70,21 @@ def test_a_line_may_be_json_ld_turtle_or_no_rdf() -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"{", "no line of JSON"),
-        (b"[" * 5000, "no line of JSON"),
+        (b"{", "is not JSON"),
+        (b"[" * 5000, "is not JSON"),
         (b'"text"', "JSON-LD"),
         (b'{"a": 1}', "holds no quads"),
-        (b'{"body": 1}', "`body` is a text"),
-        (b'{"body": "", "event": 7}', "`event` is a text"),
+        (b'{"body": 1}', "`body` is a string"),
+        (b'{"body": "", "event": 7}', "`event` is a string"),
         (
             b'{"body": "<urn:s> <urn:p> 1 .", "format": "text/turtle", "headers": {"a\\r\\nb": "c"}}',
-            "no name for a header",
+            "not a name for an extension header",
         ),
         (b'{"body": "<urn:s> <urn:p> 1 .", "format": "text/turtle", "headers": {"a": "b\\nc"}}', "printable"),
-        (b'{"body": "<urn:s> <urn:p> 1 .", "format": "text/turtle", "headers": {"Body-Length": "1"}}', "no name"),
+        (b'{"body": "<urn:s> <urn:p> 1 .", "format": "text/turtle", "headers": {"Body-Length": "1"}}', "not a name"),
         (b'{"body": "a", "format": "text/csv\\r\\nX: y"}', "media type"),
         (b'{"body": "<urn:s> <urn:p> 1 .", "format": "text/turtle", "source": "a\\u0000b"}', "printable"),
-        (b'{"body": "a", "format": "text/csv", "event": "not an id"}', "no event id"),
+        (b'{"body": "a", "format": "text/csv", "event": "not an id"}', "not an event id"),
         (b'{"body": "a", "format": "text/csv", "time": "soon"}', "ISO 8601"),
     ],
 )

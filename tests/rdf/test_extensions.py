@@ -41,8 +41,8 @@ def test_none_are_no_text() -> None:
         ("[]", "it must be a JSON object"),
         ('{"X-A": 1}', "it must be a JSON object of at most 32 texts"),
         (str(extensions_to_json({f"X-{number}": "" for number in range(EXTENSIONS + 1)})), "at most 32 texts"),
-        ('{"X A": ""}', "'X A' is no name for a header"),
-        ('{"Event-Id": "urn:x"}', "'Event-Id' is no name for a header"),
+        ('{"X A": ""}', "'X A' is not a name for an extension header"),
+        ('{"Event-Id": "urn:x"}', "'Event-Id' is not a name for an extension header"),
         ('{"X-A": "a\\r\\nX-B: b"}', "the header X-A holds printable text"),
     ],
 )

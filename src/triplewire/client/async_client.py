@@ -273,7 +273,7 @@ class AsyncClient(ContinuousQueryClient):
     ) -> AsyncGenerator[Json, None]:
         """Yield the matches of a subscription, by default from its first on; ends when the subscription does.
 
-        Those of several subscriptions come over one connection, in the order of events, until all of them have ended.
+        Several subscriptions share one connection, in the order of events, until all of them have ended.
         """
         if isinstance(id, str):
             return self._feed(f"/subscriptions/{id}/notifications", after, on_gap)
@@ -284,7 +284,7 @@ class AsyncClient(ContinuousQueryClient):
     ) -> AsyncGenerator[Json, None]:
         """Yield the answers of a continuous query, by default since its registration, until it ends or is suspended.
 
-        Those of several queries come over one connection.
+        Several queries share one connection.
         """
         if isinstance(id, str):
             return self._feed(f"/queries/{id}/answers", after, on_gap)

@@ -23,7 +23,7 @@ BLOOM_FILTER_FILES: Final = 8
 """Candidate files up to which no filter is used: so few are opened in two milliseconds."""
 
 BLOOM_FILTER_TERMS: Final = 16
-"""Terms in one condition up to which filters are used. Of more terms, one is in nearly every file."""
+"""Terms in one condition up to which filters are used. With more terms, nearly every file has one of them."""
 
 BLOOM_FILTERS_QUEUED: Final = 4_096
 """Files whose filters are built when a query process is idle: at worst 1 MB of paths."""

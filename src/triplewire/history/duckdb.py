@@ -324,7 +324,7 @@ def _configuration(memory: str) -> dict[str, str | bool | int | float | list[str
 
 @contextmanager
 def _translate_errors(bounds: QueryLimits) -> Iterator[None]:
-    """Translate the engine's errors. Those of the Arrow reader have lost their class except for their first words."""
+    """Translate the engine's errors. Errors of the Arrow reader are known by their first words alone."""
     try:
         yield
     except duckdb.InterruptException:

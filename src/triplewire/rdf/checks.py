@@ -30,39 +30,33 @@ NESTING: Final = 128
 """Levels of JSON, XML or triple terms in a publish body. Parsers recurse: 20,000 levels overflowed the stack."""
 
 IRI_CHARACTERS: Final = 8_192
-"""An IRI, or the base of a document. It is repeated wherever it is used, and each relative one is made from the base:
-a base that grows with every step took a body of 3 MB minutes."""
+"""An IRI, or the base of a document. It is repeated wherever it is used, and relative IRIs are resolved against it: a
+base that grows with every step took minutes for a body of 3 MB."""
 
 XML_ATTRIBUTES: Final = 256
 """Attributes of an XML element, with those of the elements around it. Each is compared with all others: 50,000 of them
 took minutes."""
 
 CONTEXT_BYTES: Final = 128 * 1024 * 1024
-"""What the contexts of one JSON-LD document take, where each holds those around it and its terms are written out: half
-a second. 200 kB of text could fill memory."""
+"""Memory of the contexts of one JSON-LD document, each with those around it and its terms expanded: half a second.
+200 kB of text could fill memory."""
 
-
-# Contexts of JSON-LD that would cost more than their document: they are refused before a parser sees them.
-#
-# A term may be defined by another, and that by a third: parsers follow by calls. What it stands for is written out for
-# each, and a context inside of others begins as a copy of them. So a few kilobytes overflow the stack or fill memory.
 
 _PAIR = 100
-"""Bytes that a definition takes beside its texts, about."""
+"""Bytes of a term definition beside its strings, about."""
 
 
 _MEMBERS = 16
-"""Of a definition: JSON-LD knows thirteen."""
+"""Members of a term definition: JSON-LD has thirteen."""
 
 
 class _Object(list[tuple[str, object]]):
-    """A JSON object with all its members, also those that are given twice."""
+    """A JSON object with all its members, duplicates included."""
 
 
 @dataclass(frozen=True)
 class _OuterContext:
-    """The contexts around a value: what they take, how long their bases are together, and whether terms of theirs bring
-    contexts of their own."""
+    """The contexts around a value: their memory, the total length of their bases, and whether some are scoped."""
 
     size: int = 0
     base: int = 0
@@ -70,8 +64,12 @@ class _OuterContext:
 
 
 def check_contexts(body: bytes) -> None:
-    """Raises InputError for contexts over a limit. What is no JSON is left to the parser."""
-    # A key may be written with escapes. So few members can do no harm.
+    """Raises InputError for JSON-LD contexts over a limit. Malformed JSON is left to the parser.
+
+    Terms may be defined by other terms, and a context inside others begins as a copy of them: a few kilobytes could
+    overflow the parser's stack or fill memory.
+    """
+    # A key may be written with escapes. Few members can do no harm.
     if body.count(b":") <= NESTING or not (b"@context" in body or b"\\u" in body):
         return
     try:
@@ -86,7 +84,7 @@ def check_contexts(body: bytes) -> None:
 
 
 def _context_sizes(document: object) -> Iterator[int]:
-    """What each context takes that is made while the document is read."""
+    """Yield the memory of each context that the parser builds."""
     waiting = [(document, _OuterContext())]
     while waiting:
         value, around = waiting.pop()
@@ -120,7 +118,7 @@ def _enter_context(local: _Object | None, around: _OuterContext) -> _OuterContex
 
 
 def _size(local: _Object) -> int:
-    """Of a context whose terms are written out. Raises InputError where they follow one another for too long."""
+    """Return the memory of a context with its terms expanded. Raises InputError for too long chains of terms."""
     names = dict(local)
     vocabulary = len(str(names.get("@vocab", "")))
     known: dict[str, tuple[int, int]] = {}
@@ -130,7 +128,7 @@ def _size(local: _Object) -> int:
 
 
 def _follow(name: str, names: dict[str, object], known: dict[str, tuple[int, int]]) -> None:
-    """Note how many terms there are behind one, and how long it becomes, and the same for those."""
+    """Record in `known` how many terms a term depends on and how long it becomes, and the same for those."""
     path = [name]
     while path:
         term = path[-1]
@@ -151,7 +149,7 @@ def _follow(name: str, names: dict[str, object], known: dict[str, tuple[int, int
 
 
 def _texts(definition: object) -> list[str]:
-    """Those of a definition that may name other terms. Raises InputError for more members than there can be."""
+    """Return the strings of a definition that may name other terms. Raises InputError for too many members."""
     if isinstance(definition, _Object):
         if len(definition) > _MEMBERS:
             raise InputError(f"the definition of a term has more than {_MEMBERS} members")
@@ -159,33 +157,31 @@ def _texts(definition: object) -> list[str]:
     return [definition] if isinstance(definition, str) else []
 
 
-# Faults: what the parser says about a document, told to the one who wrote it.
-
 _PREFIX = re.compile(r"^Parser error (?:at|between) line .*?: ")
 _SHOWN = 72
 
-_IN_OUR_WORDS = {
+_PLAIN_REASONS = {
     "No LoadDocumentCallback has been set to load remote contexts": "a remote @context is not fetched; write it out",
     "No scheme found in an absolute IRI": "a relative IRI, without a base to resolve it",
 }
 
 
 def describe_syntax_error(body: bytes, syntax: Syntax, fault: SyntaxError, base_iri: str | None) -> MalformedRdf:
-    """The error for a body that the parser refused, with its place and the text there."""
+    """Return the error for a body that the parser refused, with its position and an excerpt."""
     place = TextPosition(fault.lineno, fault.offset or 1) if fault.lineno else _find_line(body, syntax, base_iri)
     reason = _PREFIX.sub("", fault.msg)
-    return syntax_error_at(body, syntax, _IN_OUR_WORDS.get(reason, reason), place)
+    return syntax_error_at(body, syntax, _PLAIN_REASONS.get(reason, reason), place)
 
 
 def syntax_error_at(body: bytes, syntax: Syntax, reason: str, place: TextPosition | None) -> MalformedRdf:
-    """The error for a reason and a place that are known."""
+    """Return the error for a reason and a position."""
     if place is None:
         return MalformedRdf(f"this is not {syntax.name}: {reason}")
     return MalformedRdf(f"this is not {syntax.name}: {reason}, at {place}: {excerpt_at(body, place)}", place=place)
 
 
 def excerpt_at(body: bytes, place: TextPosition) -> str:
-    """The line at a place, cut to what stands around the column."""
+    """Return the line at a position, cut to the text around the column."""
     lines = body.split(b"\n", place.line)
     line = lines[place.line - 1].decode(errors="replace") if len(lines) >= place.line else ""
     start = max(0, min(place.column - 1 - _SHOWN // 2, len(line) - _SHOWN))
@@ -194,14 +190,14 @@ def excerpt_at(body: bytes, place: TextPosition) -> str:
 
 
 class _Lines(BytesIO):
-    """The body as a file that is handed out a line at a time, so that it is known how far the parser came."""
+    """The body as a file that is read a line at a time, which shows how far the parser came."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         return self.readline(size)
 
 
 def _find_line(body: bytes, syntax: Syntax, base_iri: str | None) -> TextPosition | None:
-    """The line at which the parser gave up, for the parsers that do not say."""
+    """Return the line at which the parser failed, for parsers that do not report it."""
     lines = _Lines(body)
     try:
         for _ in ox.parse(lines, format=syntax.format, base_iri=base_iri):
@@ -219,7 +215,7 @@ _TERMS = re.compile(
     rb"|#[^\r\n]*|\\.|<[^<>\s]*>|(<<)|(>>)",
     re.DOTALL,
 )
-"""Opening and closing of triple terms; strings, comments, escapes and IRIs are stepped over."""
+"""Opening and closing of triple terms; strings, comments, escapes and IRIs are skipped."""
 
 
 _BASE = re.compile(rb"\bbase\s*+(?=[<#])", re.IGNORECASE)
@@ -229,7 +225,7 @@ _ENTITY = re.compile(rb"<!ENTITY[^<]*")
 
 
 def check_depth(body: bytes, syntax: Syntax) -> None:
-    """Raises InputError for a body nested deeper than the limit, or whose XML entities would blow it up."""
+    """Raises InputError for a body nested deeper than the limit, or whose XML entities would expand too far."""
     _CHECKS[syntax](body)
 
 
@@ -250,15 +246,17 @@ def _check_terms(body: bytes) -> None:
 
 
 def _check_turtle(body: bytes) -> None:
-    """A base that is relative makes that before it longer, so that they count together."""
+    """Check triple terms and bases. A relative base lengthens the one before it, so that they count together."""
     _check_terms(body)
     if len(body) > IRI_CHARACTERS and _bases(body) > IRI_CHARACTERS:
         raise InputError(f"the bases are longer than the limit of {IRI_CHARACTERS} characters together")
 
 
 def _bases(body: bytes) -> int:
-    """How long they are together. What stands in a string may count, too, so that none is missed. Each byte is looked
-    at once, also where comments stand between a word and its IRI."""
+    """Return the total length of the bases, those in strings included, so that none is missed.
+
+    Each byte is read once, also if comments stand between the keyword and its IRI.
+    """
     total = beyond = counted = 0
     for word in _BASE.finditer(body):
         at = word.end()
@@ -290,7 +288,7 @@ def _too_deep(body: bytes, offset: int) -> InputError:
 
 
 def _check_entities(body: bytes) -> None:
-    """Entities that stay small. One that refers to another is how bombs are built: ten levels of ten are 10¹⁰."""
+    """Refuse entities that refer to others, the way bombs are built: ten levels of ten are 10¹⁰."""
     references = body.count(b"&")
     for declaration in _ENTITY.findall(body):
         if b"&" in declaration or len(declaration) * references > BODY_BYTES:
@@ -300,7 +298,7 @@ def _check_entities(body: bytes) -> None:
 def _check_xml(body: bytes) -> None:
     _check_entities(body)
     parser = expat.ParserCreate()
-    around = [(0, 0)]  # attributes, and characters of bases, of all that are open
+    around = [(0, 0)]  # attributes and base characters of all open elements
 
     def opened(_name: str, attributes: dict[str, str]) -> None:
         if len(around) > NESTING:
@@ -319,7 +317,7 @@ def _check_xml(body: bytes) -> None:
         place = TextPosition(error.lineno, error.offset + 1)
         raise syntax_error_at(body, RDF_XML, expat.ErrorString(error.code), place) from None
     except (LookupError, ValueError) as error:
-        raise syntax_error_at(body, RDF_XML, f"its encoding is not taken: {error}", TextPosition(1, 1)) from None
+        raise syntax_error_at(body, RDF_XML, f"its encoding is not supported: {error}", TextPosition(1, 1)) from None
 
 
 def _check_element(attributes: int, base: int) -> None:

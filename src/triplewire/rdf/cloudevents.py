@@ -38,23 +38,9 @@ from triplewire.rdf.splitting import RawItem
 from triplewire.rdf.syntaxes import N_QUADS
 from triplewire.rdf.terms import HEADER_CHARACTERS, check_id
 
-# Attributes: what CloudEvents say beside their data, as headers of events and back, with nothing lost.
-#
-# | attribute | of an event |
-# |---|---|
-# | `id` | its id where it is an absolute IRI; else the IRI `urn:cloudevents:{source}:{id}` |
-# | `source` | the source; `/streams/{stream}` for an event that has none |
-# | `time` | the time |
-# | `type`, `subject`, `dataschema` | the headers `ce-type`, `ce-subject`, `ce-dataschema` |
-# | an extension | the header of the same name |
-# | `twapplication` | the application |
-# | `twheaders` | a JSON object of all headers whose names no attribute may have |
-# | `twsource` | the source as it is, where it is no URI reference |
-# | `twstream`, `twposition`, … | said on the way out, passed over on the way in |
-
 VERSION = "1.0"
 DEFAULT_TYPE = "dev.triplewire.event"
-"""The type of events whose publishers gave them none."""
+"""The type of events without one."""
 
 _NAMED = ("type", "subject", "dataschema")
 _OWN = (*_NAMED, "id", "source", "specversion", "datacontenttype", "time", "data", "data_base64")
@@ -67,12 +53,12 @@ _SAFE = "-._~!$&()*+,;=@/"
 Attributes = Mapping[str, str]
 
 
-def write_attributes(event_id: str, headers: EventHeaders, stream: str, **told: str) -> dict[str, str]:
-    """What is said of an event of a stream; `told` are attributes of ours, such as `twposition`."""
+def write_attributes(event_id: str, headers: EventHeaders, stream: str, **own: str) -> dict[str, str]:
+    """Return the attributes of an event of a stream; `own` are attributes of the broker, such as `twposition`."""
     source = headers.source or f"/streams/{stream}"
     reference = source if _REFERENCE.fullmatch(source) else quote(source, safe=_SAFE)
     given, others = _split(headers.extensions)
-    said = {
+    attributes = {
         "specversion": VERSION,
         "id": _to_cloud_id(event_id, reference),
         "source": reference,
@@ -83,18 +69,18 @@ def write_attributes(event_id: str, headers: EventHeaders, stream: str, **told: 
         "twapplication": headers.application,
         "twheaders": orjson.dumps(others).decode() if others else None,
         "twstream": stream,
-        **told,
+        **own,
     }
-    return {name: value for name, value in said.items() if value is not None}
+    return {name: value for name, value in attributes.items() if value is not None}
 
 
 def read_attributes(attributes: Attributes) -> tuple[str, EventHeaders]:
-    """The id of the event that is meant, and its headers; they may be stored and sent on. Raises BadRequest."""
+    """Return the event's id and headers, which may be stored and sent on. Raises BadRequest."""
     for name in ("specversion", "id", "source", "type"):
         if not attributes.get(name):
             raise BadRequest(f"a CloudEvent has the attribute `{name}`, and it is not empty")
     if attributes["specversion"] != VERSION:
-        raise BadRequest(f"CloudEvents of version {VERSION} are taken, not {attributes['specversion'][:60]!r}")
+        raise BadRequest(f"CloudEvents of version {VERSION} are supported, not {attributes['specversion'][:60]!r}")
     reference = check_header("`source`", attributes["source"])
     application, time = attributes.get("twapplication"), attributes.get("time")
     headers = EventHeaders(
@@ -107,7 +93,7 @@ def read_attributes(attributes: Attributes) -> tuple[str, EventHeaders]:
 
 
 def _split(extensions: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Headers that are attributes, by their names as such, and all others."""
+    """Split headers into attributes, by their names as such, and all others."""
     given = {name: value for name in _NAMED if (value := extensions.get(f"ce-{name}"))}
     others: dict[str, str] = {}
     for name, value in extensions.items():
@@ -125,7 +111,7 @@ def _extensions(attributes: Attributes) -> dict[str, str]:
     for name, value in _others(attributes.get("twheaders")).items():
         found[name] = value
     if len(found) > EXTENSIONS:
-        raise BadRequest(f"a CloudEvent says {len(found)} things of its own; at most {EXTENSIONS} are taken")
+        raise BadRequest(f"a CloudEvent has {len(found)} extension attributes; the limit is {EXTENSIONS}")
     return dict(check_extension(*each) for each in found.items())
 
 
@@ -135,7 +121,9 @@ def _stored(attributes: Attributes) -> Iterator[tuple[str, str]]:
             yield f"ce-{name}", value
         elif name not in _OWN and name not in _OURS:
             if not _GIVEN.fullmatch(name):
-                raise BadRequest(f"{name[:60]!r} is no attribute of a CloudEvent; small letters and digits are")
+                raise BadRequest(
+                    f"{name[:60]!r} is not an attribute of a CloudEvent; use lower-case letters and digits"
+                )
             yield name, value
 
 
@@ -145,7 +133,7 @@ def _others(text: str | None) -> dict[str, str]:
     except orjson.JSONDecodeError:
         found = None
     if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
-        raise BadRequest("`twheaders` is a JSON object of texts")
+        raise BadRequest("`twheaders` is a JSON object of strings")
     return found
 
 
@@ -159,15 +147,17 @@ def _source(attributes: Attributes, reference: str) -> str | None:
 
 
 def _to_event_id(text: str, source: str) -> str:
-    """The id of an event as an IRI. One that is none is of its source alone, as CloudEvents have it. What looks as if
-    it had been made so is made again, so that the way back is the same for all."""
+    """Return the id of an event as an IRI. Other ids are unique for their source alone, which becomes part of the IRI.
+
+    An IRI that looks like such a result is converted again, so that `_to_cloud_id` is the inverse for all.
+    """
     if len(text) <= HEADER_CHARACTERS and _is_iri(text) and _to_cloud_id(text, source) == text:
         return text
     return check_id(f"{_id_prefix(source)}{quote(text, safe=_SAFE)}")
 
 
 def _to_cloud_id(event_id: str, source: str) -> str:
-    """The other way round."""
+    """Return the CloudEvents id of an event id: the inverse of `_to_event_id`."""
     start = _id_prefix(source)
     if not event_id.startswith(start):
         return event_id
@@ -186,14 +176,11 @@ def _is_iri(text: str) -> bool:
         return False
 
 
-# In *binary* mode the attributes are headers `ce-*` and the body is the data; in *structured* mode both are one JSON
-# object; a *batch* is an array of such objects. The data is RDF, or anything else, which is carried as it is.
-
 STRUCTURED = "application/cloudevents+json"
 BATCH = "application/cloudevents-batch+json"
 PREFIX = "ce-"
 NOTICES = "dev.triplewire."
-"""Begins the types of what an edge says of itself."""
+"""The prefix of the types of an edge's own notices."""
 
 _JSON = "application/json"
 _IS_JSON = re.compile(r"[^/]+/(?:[^;]+\+)?json *(?:;.*)?", re.IGNORECASE)
@@ -202,7 +189,7 @@ _PLAIN = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"%
 
 @dataclass(frozen=True)
 class CloudEvent:
-    """Attributes but for that of the data's type, which stands for itself; None where it is not said."""
+    """A CloudEvent. `attributes` has all except `datacontenttype`, which is `media_type`, None if missing."""
 
     attributes: Mapping[str, str]
     media_type: str | None
@@ -211,7 +198,7 @@ class CloudEvent:
 
 @dataclass(frozen=True)
 class CloudEventContent:
-    """What a CloudEvent means: an event's id and headers, and a body of a media type."""
+    """The content of a CloudEvent: an event's id and headers, and a body of a media type."""
 
     event_id: str
     headers: EventHeaders
@@ -219,33 +206,33 @@ class CloudEventContent:
     body: bytes
 
 
-def make_cloud_event(event: Event, stream: str, **told: str) -> CloudEvent:
-    """An event of a stream: its quads as N-Quads, or what it carries as it came. `told` are attributes of ours."""
-    attributes = write_attributes(event.id, event.headers, stream, **told)
-    cargo = parse_payload(event.id, event.text) if BODY in event.text else None
-    if cargo is None:
+def make_cloud_event(event: Event, stream: str, **own: str) -> CloudEvent:
+    """Convert an event of a stream: its quads as N-Quads, or its opaque payload. `own` are attributes of the broker."""
+    attributes = write_attributes(event.id, event.headers, stream, **own)
+    payload = parse_payload(event.id, event.text) if BODY in event.text else None
+    if payload is None:
         return CloudEvent(attributes, N_QUADS.media_type, to_nquads(event.id, event.text).encode())
-    # Nothing at all is what an event without data is stored as.
-    media_type = cargo.media_type if cargo.body or cargo.media_type != _JSON else None
-    return CloudEvent(attributes, media_type, cargo.body)
+    # An event without data is stored as empty JSON.
+    media_type = payload.media_type if payload.body or payload.media_type != _JSON else None
+    return CloudEvent(attributes, media_type, payload.body)
 
 
 def write_binary(event: CloudEvent) -> tuple[dict[str, str], bytes]:
-    """The headers and the body of a message in binary mode."""
+    """Return the headers and the body of a message in binary mode."""
     headers = {f"{PREFIX}{name}": quote(value, safe=_PLAIN) for name, value in event.attributes.items()}
     return headers if event.media_type is None else {**headers, "Content-Type": event.media_type}, event.data
 
 
 def write_structured(event: CloudEvent) -> bytes:
-    """The event as one JSON object, on one line."""
-    said = dict[str, Any](event.attributes)
+    """Return the event as one JSON object, on one line."""
+    document = dict[str, Any](event.attributes)
     if event.media_type is not None:
-        said["datacontenttype"] = event.media_type
-    return orjson.dumps(said | _write_data(event))
+        document["datacontenttype"] = event.media_type
+    return orjson.dumps(document | _write_data(event))
 
 
 def parse_binary(headers: Mapping[str, str], media_type: str | None, data: bytes) -> CloudEvent:
-    """The event of a message in binary mode. Raises BadRequest."""
+    """Parse a message in binary mode. Raises BadRequest."""
     named = ((name.lower(), value) for name, value in headers.items())
     try:
         found = {
@@ -259,23 +246,25 @@ def parse_binary(headers: Mapping[str, str], media_type: str | None, data: bytes
 
 
 def parse_structured(data: bytes) -> CloudEvent:
-    """The event of a JSON object. Raises BadRequest, or InputError where it is nested too deep."""
+    """Parse a JSON object. Raises BadRequest, or InputError if it is nested too deeply."""
     check_nesting(data)
     try:
-        said = orjson.loads(data)
+        document = orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        raise BadRequest(f"this is no CloudEvent in JSON: {error}") from None
-    if not isinstance(said, dict):
+        raise BadRequest(f"this is not a CloudEvent in JSON: {error}") from None
+    if not isinstance(document, dict):
         raise BadRequest("a CloudEvent in JSON is an object; many are an array, as a batch")
-    media_type = said.pop("datacontenttype", None)
+    media_type = document.pop("datacontenttype", None)
     if media_type is not None and not isinstance(media_type, str):
-        raise BadRequest("`datacontenttype` is a text")
-    body = _data(said, media_type)
-    return CloudEvent({name: _text(name, value) for name, value in said.items() if value is not None}, media_type, body)
+        raise BadRequest("`datacontenttype` is a string")
+    body = _data(document, media_type)
+    return CloudEvent(
+        {name: _text(name, value) for name, value in document.items() if value is not None}, media_type, body
+    )
 
 
 def interpret_cloud_event(event: CloudEvent) -> CloudEventContent | None:
-    """What it means; None for what an edge says of itself. Raises BadRequest."""
+    """Return the content of a CloudEvent; None for a notice of an edge. Raises BadRequest."""
     type = event.attributes.get("type", "")
     if type.startswith(NOTICES) and type != DEFAULT_TYPE:
         return None
@@ -285,7 +274,7 @@ def interpret_cloud_event(event: CloudEvent) -> CloudEventContent | None:
 
 @dataclass
 class WholeBodySplitter:
-    """A body that is one item."""
+    """Gathers a body that is one item."""
 
     _parts: list[bytes] = field(default_factory=list)
     _size: int = 0
@@ -305,7 +294,7 @@ class WholeBodySplitter:
 
 @dataclass
 class JsonArraySplitter:
-    """A JSON array, of which each element is an item. They are told apart when it has ended."""
+    """Splits a JSON array into its elements when it is complete."""
 
     _whole: WholeBodySplitter = field(default_factory=WholeBodySplitter)
 
@@ -318,7 +307,7 @@ class JsonArraySplitter:
             try:
                 found = orjson.loads(cut.data)
             except orjson.JSONDecodeError as error:
-                raise BadRequest(f"this is no batch of CloudEvents in JSON: {error}") from None
+                raise BadRequest(f"this is not a batch of CloudEvents in JSON: {error}") from None
             if not isinstance(found, list):
                 raise BadRequest(f"a batch of CloudEvents is a JSON array; one alone is {STRUCTURED}")
             for each in found:
@@ -326,7 +315,7 @@ class JsonArraySplitter:
 
 
 def _write_data(event: CloudEvent) -> dict[str, Any]:
-    """The member that holds the data: as JSON, as text, or as base64."""
+    """Return the member that holds the data: as JSON, as text, or as base64."""
     if event.media_type is None and not event.data:
         return {}
     if _IS_JSON.fullmatch(event.media_type or _JSON):
@@ -341,13 +330,13 @@ def _write_data(event: CloudEvent) -> dict[str, Any]:
         return {"data_base64": b64encode(event.data).decode()}
 
 
-def _data(said: dict[str, Any], media_type: str | None) -> bytes:
-    """Takes the data out of what is said."""
+def _data(document: dict[str, Any], media_type: str | None) -> bytes:
+    """Remove the data from a document and return it."""
     missing = object()
-    packed, data = said.pop("data_base64", None), said.pop("data", missing)
+    packed, data = document.pop("data_base64", None), document.pop("data", missing)
     if packed is not None:
         if data is not missing or not isinstance(packed, str):
-            raise BadRequest("a CloudEvent has `data` or `data_base64`, a text, and not both")
+            raise BadRequest("a CloudEvent has `data` or `data_base64`, a string, and not both")
         try:
             return b64decode(packed, validate=True)
         except ValueError:
@@ -357,7 +346,7 @@ def _data(said: dict[str, Any], media_type: str | None) -> bytes:
     if _IS_JSON.fullmatch(media_type or _JSON):
         return orjson.dumps(data)
     if not isinstance(data, str):
-        raise BadRequest(f"`data` of the type {media_type} is a text, or else `data_base64`")
+        raise BadRequest(f"`data` of the type {media_type} is a string; use `data_base64` for others")
     return data.encode()
 
 
@@ -365,5 +354,5 @@ def _text(name: str, value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, str | int):
-        raise BadRequest(f"the attribute `{name[:60]}` is a text, a whole number or a truth value")
+        raise BadRequest(f"the attribute `{name[:60]}` is a string, an integer or a boolean")
     return str(value)

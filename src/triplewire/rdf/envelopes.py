@@ -1,7 +1,7 @@
 """Envelopes: formats that hold many items in one body, each accepted or refused by itself.
 
-Ztreamy items, lines of JSON, CloudEvents, Jelly frames, RDF Messages, and plain N-Quads without an end. A body that is
-no RDF becomes one event that carries it.
+Ztreamy items, lines of JSON, CloudEvents, Jelly frames, RDF Messages, and plain N-Quads without an end. A body that
+is not RDF becomes one event with an opaque payload.
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ NewId = Callable[[], str]
 
 _NOTICE = "notice"
 _ADDED = (_NOTICE, "position", "subscription", "kind")
-"""Headers that an edge adds to items that it sends; where they are published again these are no part of them."""
+"""Headers that an edge adds to items; they are dropped when an item is published again."""
 
 
 @dataclass(frozen=True)
 class Envelope:
-    """How items are told apart, and how one of them is read: to its events, of which there may be none. What it does
-    not say of itself stands in the headers that are given. Reading raises InputError."""
+    """A format of bodies: how items are split, and how one of them is parsed to its events, perhaps none.
+
+    Headers that an item lacks are taken from those of the body. `read` raises InputError.
+    """
 
     name: str
     media_types: tuple[str, ...]
@@ -39,7 +41,7 @@ class Envelope:
     cutter: Callable[[], Splitter]
     read: Callable[[bytes, EventHeaders, NewId], list[Event]]
     heavy: bool = False
-    """It takes so long that even little of it is not read on an event loop."""
+    """Whether even little of it takes too long for an event loop."""
 
     @property
     def media_type(self) -> str:
@@ -49,7 +51,7 @@ class Envelope:
 def decode_body(
     body: bytes, media_type: str, headers: EventHeaders, event_id: str | None, new_id: NewId
 ) -> list[Event]:
-    """What a body of a media type is: events, or the one that carries it where it is no RDF."""
+    """Return the events of a body; for a media type that is not RDF, one with an opaque payload."""
     essence = media_type.partition(";")[0].strip().lower()
     syntax = next((each for each in SYNTAXES if essence in each.media_types), None)
     if syntax is not None:
@@ -63,17 +65,17 @@ def _read_item(data: bytes, headers: EventHeaders, new_id: NewId) -> list[Event]
     kept = {name: value for name, value in item.headers.extensions.items() if name.lower() not in _ADDED}
     if any(name.lower() == _NOTICE for name in item.headers.extensions):
         return []
-    said = merge_headers(replace(item.headers, extensions=kept), headers)
-    return decode_body(item.body, item.headers.syntax, said, item.event_id, new_id)
+    document = merge_headers(replace(item.headers, extensions=kept), headers)
+    return decode_body(item.body, item.headers.syntax, document, item.event_id, new_id)
 
 
 def decode_cloud_event(event: cloudevents.CloudEvent, headers: EventHeaders, new_id: NewId) -> list[Event]:
-    """The events of a CloudEvent, of which there is one; none for what an edge says of itself. Raises InputError."""
-    found = cloudevents.interpret_cloud_event(event)
-    if found is None:
+    """Return the events of a CloudEvent; none for a notice of an edge. Raises InputError."""
+    content = cloudevents.interpret_cloud_event(event)
+    if content is None:
         return []
-    media_type = ztreamy.check_media_type(found.media_type)
-    return decode_body(found.body, media_type, merge_headers(found.headers, headers), found.event_id, new_id)
+    media_type = ztreamy.check_media_type(content.media_type)
+    return decode_body(content.body, media_type, merge_headers(content.headers, headers), content.event_id, new_id)
 
 
 def _read_structured(data: bytes, headers: EventHeaders, new_id: NewId) -> list[Event]:
@@ -82,35 +84,35 @@ def _read_structured(data: bytes, headers: EventHeaders, new_id: NewId) -> list[
 
 def _read_line(data: bytes, headers: EventHeaders, new_id: NewId) -> list[Event]:
     try:
-        said = orjson.loads(data)
+        document = orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        raise BadRequest(f"this is no line of JSON: {error}") from None
-    if not isinstance(said, dict) or not ("body" in said or "type" in said):
+        raise BadRequest(f"this line is not JSON: {error}") from None
+    if not isinstance(document, dict) or not ("body" in document or "type" in document):
         return decode(data, JSON_LD, headers, new_id=new_id)
-    return _read_message(said, headers, new_id) if "body" in said else []
+    return _read_message(document, headers, new_id) if "body" in document else []
 
 
-def _read_message(said: dict[str, Any], headers: EventHeaders, new_id: NewId) -> list[Event]:
-    """An event as lines of JSON tell it to those who listen."""
-    body, extensions = _text(said, "body"), said.get("headers") or {}
+def _read_message(document: dict[str, Any], headers: EventHeaders, new_id: NewId) -> list[Event]:
+    """Return the event of a JSON line in the format that subscribers get."""
+    body, extensions = _text(document, "body"), document.get("headers") or {}
     if body is None or not isinstance(extensions, dict) or len(extensions) > EXTENSIONS:
-        raise BadRequest(f"`body` is a text, `headers` an object of at most {EXTENSIONS} texts")
-    time, source, application = (_text(said, name) for name in ("time", "source", "application"))
+        raise BadRequest(f"`body` is a string, `headers` an object of at most {EXTENSIONS} strings")
+    time, source, application = (_text(document, name) for name in ("time", "source", "application"))
     own = EventHeaders(
         source=None if source is None else check_header("`source`", source),
         application=None if application is None else check_header("`application`", application),
         time=None if time is None else parse_time("`time`", time),
         extensions=dict(check_extension(name, str(value)) for name, value in extensions.items()),
     )
-    event_id, media_type = _text(said, "event"), _text(said, "format") or N_QUADS.media_type
+    event_id, media_type = _text(document, "event"), _text(document, "format") or N_QUADS.media_type
     id = None if event_id is None else ztreamy.parse_event_id(event_id)
     return decode_body(body.encode(), ztreamy.check_media_type(media_type), merge_headers(own, headers), id, new_id)
 
 
-def _text(said: dict[str, Any], name: str) -> str | None:
-    found = said.get(name)
+def _text(document: dict[str, Any], name: str) -> str | None:
+    found = document.get(name)
     if found is not None and not isinstance(found, str):
-        raise BadRequest(f"`{name}` is a text, not {str(found)[:60]}")
+        raise BadRequest(f"`{name}` is a string, not {str(found)[:60]}")
     return found
 
 
@@ -137,7 +139,7 @@ CLOUD_EVENTS = Envelope(
     _read_structured,
 )
 QUADS = Envelope("N-Quads", N_QUADS.media_types, (N_QUADS.ending,), QuadSplitter, _read_quads)
-"""Quads as they come, where a body has no end: an event is whole when another begins."""
+"""Plain N-Quads in a body without an end: an event is complete when another begins."""
 
 
 def _read_frame(data: bytes, headers: EventHeaders, new_id: NewId) -> list[Event]:
@@ -158,15 +160,15 @@ def _messages(syntax: Syntax) -> Envelope:
 
 
 MESSAGES = {syntax: _messages(syntax) for syntax in messages.MESSAGE_SYNTAXES}
-"""RDF Messages, by the syntax in which they are written."""
+"""RDF Messages by their syntax."""
 
 ENVELOPES = (ZTREAMY, NDJSON, CLOUD_EVENT, CLOUD_EVENTS, JELLY, *MESSAGES.values())
 STREAMING_ENVELOPES = (ZTREAMY, NDJSON, QUADS, JELLY, *MESSAGES.values())
-"""Those in which a body need not end."""
+"""Envelopes whose bodies need not end."""
 
 
 def find_envelope(content_type: str | None, among: tuple[Envelope, ...] = ENVELOPES) -> Envelope | None:
-    """The one that a Content-Type names. Raises BadRequest for messages of a version that is not known."""
+    """Return the envelope of a Content-Type. Raises BadRequest for an unknown version of RDF Messages."""
     essence, *parameters = ((part.strip().lower()) for part in (content_type or "").split(";"))
     version = next((each[8:].strip('"') for each in parameters if each.startswith("version=")), "")
     if messages.is_message_version(version):
@@ -175,7 +177,7 @@ def find_envelope(content_type: str | None, among: tuple[Envelope, ...] = ENVELO
 
 
 def find_streaming_envelope(content_type: str | None) -> Envelope:
-    """One for a body without an end. Raises UnknownMediaType."""
+    """Return the envelope of a body without an end. Raises UnknownMediaType."""
     found = find_envelope(content_type, STREAMING_ENVELOPES)
     if found is None:
         raise UnknownMediaType(content_type or "", tuple(each.media_type for each in STREAMING_ENVELOPES))

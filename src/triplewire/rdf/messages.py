@@ -17,20 +17,20 @@ from triplewire.rdf.splitting import LineSplitter, RawItem, find_ends, skip_spac
 from triplewire.rdf.syntaxes import N_QUADS, N_TRIPLES, TRIG, TURTLE, Syntax
 
 PROLOGUE_BYTES: Final = 64 * 1024
-"""Prefixes and bases that hold for later messages of a document. They are read again with each: some 500 prefixes."""
+"""Prefixes and bases that hold for later messages of a document. They are parsed with each: some 500 prefixes."""
 
 
 MESSAGE_VERSION = "1.2-messages"
-"""The version in which messages are written."""
+"""The version that is written."""
 MESSAGE_VERSIONS = (MESSAGE_VERSION, "1.2-basic-messages", "1.1-messages")
-"""Those that are read; data of the others is data of the first as well."""
+"""The versions that are read; the others are subsets of the first."""
 MESSAGE_SYNTAXES = (TURTLE, TRIG, N_TRIPLES, N_QUADS)
 
 HEAD = f'VERSION "{MESSAGE_VERSION}"\n'.encode()
 END = b"MESSAGE\n"
 
 _GROWTH = 64
-"""Bytes of prefixes that are read again for each byte of a body."""
+"""Bytes of prefixes that may be parsed again for each byte of a body."""
 _COMMENT = re.compile(rb"(<[^<>\s]*>)|#[^\r\n]*")
 _LABEL = rb"(?:\"([^\"\r\n]*)\"|'([^'\r\n]*)')"
 _VERSION = re.compile(rb"@?version\s+" + _LABEL + rb"\s*\.?\s*(?:#.*)?", re.IGNORECASE | re.DOTALL)
@@ -43,7 +43,7 @@ _BASE = re.compile(rb"@?base\s*<", re.IGNORECASE)
 
 
 def declares_messages(body: bytes) -> bool:
-    """Whether a document says of itself that it holds messages."""
+    """Return whether a document declares a version of RDF Messages."""
     found = _ANNOUNCED.match(body) if b"-messages" in body[:_LOOKED_AT] else None
     return found is not None and _label(found) in MESSAGE_VERSIONS
 
@@ -52,10 +52,10 @@ _LOOKED_AT = 1024
 
 
 def is_message_version(text: str) -> bool:
-    """Whether a version is one of messages. Raises BadRequest for one of messages that is not known."""
+    """Return whether a version is one of RDF Messages. Raises BadRequest for an unknown one."""
     if text.endswith("-messages") and text not in MESSAGE_VERSIONS:
         raise BadRequest(
-            f"there is no version {text[:60]!r} of RDF Messages here; there are {', '.join(MESSAGE_VERSIONS)}"
+            f"the version {text[:60]!r} of RDF Messages is not known; known are {', '.join(MESSAGE_VERSIONS)}"
         )
     return text in MESSAGE_VERSIONS
 
@@ -66,7 +66,7 @@ def message_media_type(syntax: Syntax) -> str:
 
 @dataclass
 class LineMessageSplitter:
-    """Messages of N-Triples or N-Quads. A line that is broken spoils its message alone."""
+    """Splits messages of N-Triples or N-Quads. A malformed line spoils its message alone."""
 
     _lines: LineSplitter = field(default_factory=LineSplitter)
     _held: list[RawItem] = field(default_factory=list)
@@ -79,14 +79,14 @@ class LineMessageSplitter:
     def end(self) -> Iterator[RawItem]:
         for line in self._lines.end():
             yield from self._add(line)
-        yield from self._whole()
+        yield from self._flush()
 
     def _add(self, line: RawItem) -> Iterator[RawItem]:
         text = line.data.lstrip()
         if text.startswith(b"#"):
             return
         if _LINE_END.fullmatch(text):
-            yield from self._whole()
+            yield from self._flush()
         elif found := _VERSION.fullmatch(text):
             _check(_label(found))
         else:
@@ -98,14 +98,14 @@ class LineMessageSplitter:
         if self._size > BODY_BYTES:
             raise BodyTooLarge("a message", BODY_BYTES)
 
-    def _whole(self) -> Iterator[RawItem]:
+    def _flush(self) -> Iterator[RawItem]:
         if self._held:
             yield RawItem(self._held[0].line, _spread(self._held))
         self._held, self._size = [], 0
 
 
 def _spread(lines: list[RawItem]) -> bytes:
-    """Lines with as many empty ones between them as there were, so that places in them are right."""
+    """Join lines with as many empty ones between them as there were, so that line numbers stay right."""
     parts, at = [lines[0].data], lines[0].line
     for line in lines[1:]:
         parts.append(b"\n" * (line.line - at) + line.data)
@@ -115,28 +115,28 @@ def _spread(lines: list[RawItem]) -> bytes:
 
 @dataclass
 class MessagePrologue:
-    """Directives that hold for what comes after. They are read again with each message, so that their size is
-    limited, and what is read of them in all."""
+    """Directives that hold for later messages. They are parsed again with each, so that their size is limited, and
+    the total of what is parsed."""
 
     _directives: list[tuple[bytes | None, bytes]] = field(default_factory=list)
     _spent: int = 0
     _fed: int = 0
 
-    def fed(self, size: int) -> None:
+    def count(self, size: int) -> None:
         self._fed += size
 
     def add(self, directive: bytes) -> None:
-        """A prefix in the place of what had its name, or a base."""
+        """Add a base, or a prefix in place of one with the same name."""
         line = b" ".join(_COMMENT.sub(rb"\1", directive).split())
         found = _PREFIX.match(line)
         name = None if found is None else found[1]
         kept = [each for each in self._directives if each[1] != line and (name is None or each[0] != name)]
         self._directives = [*kept, (name, line)]
         if sum(len(each) + 1 for _, each in self._directives) > PROLOGUE_BYTES:
-            raise BodyTooLarge("what the prefixes of messages say", PROLOGUE_BYTES)
+            raise BodyTooLarge("the prefixes of messages", PROLOGUE_BYTES)
 
-    def before(self, body: bytes) -> bytes:
-        """A message with the directives before it, on its first line."""
+    def prepend(self, body: bytes) -> bytes:
+        """Return a message with the directives before it, on its first line."""
         text = b"".join(line + b" " for _, line in self._directives)
         self._spent += len(text)
         if self._spent > EXPANDED_BYTES + _GROWTH * self._fed:
@@ -146,21 +146,21 @@ class MessagePrologue:
 
 @dataclass
 class StatementMessageSplitter:
-    """Messages of Turtle or TriG."""
+    """Splits messages of Turtle or TriG."""
 
     _prologue: MessagePrologue = field(default_factory=MessagePrologue)
     _rest: bytearray = field(default_factory=bytearray)
     _line: int = 1
     _held: list[bytes] = field(default_factory=list)
     _begun: int = 0
-    """The line at which the message begins; 0 where nothing of it has come."""
+    """The line at which the message begins; 0 before its first byte."""
     _directives: list[bytes] = field(default_factory=list)
 
     def feed(self, data: bytes) -> Iterator[RawItem]:
-        self._prologue.fed(len(data))
+        self._prologue.count(len(data))
         seen = len(self._rest)
         self._rest += data
-        # Nothing but a delimiter ends a message: before there is one, nothing needs to be looked at.
+        # Only a delimiter ends a message: before there is one, nothing needs to be parsed.
         if b"message" in self._rest[max(seen - len(END), 0) :].lower():
             yield from self._read(whole=False)
         if len(self._rest) + sum(map(len, self._held)) > BODY_BYTES:
@@ -170,7 +170,7 @@ class StatementMessageSplitter:
         self._rest += b"\n"
         yield from self._read(whole=True)
         self._add(bytes(self._rest))
-        yield from self._whole()
+        yield from self._flush()
 
     def _read(self, *, whole: bool) -> Iterator[RawItem]:
         text, start = bytes(self._rest), 0
@@ -179,10 +179,10 @@ class StatementMessageSplitter:
             start = at
             if _MESSAGE.fullmatch(piece, skip_space(piece)):
                 self._line += piece.count(b"\n")
-                yield from self._whole()
+                yield from self._flush()
             elif cut := _BROKEN_END.search(piece):
                 self._add(piece[: cut.start()])
-                yield from self._whole()
+                yield from self._flush()
             else:
                 self._add(piece)
         del self._rest[:start]
@@ -201,12 +201,12 @@ class StatementMessageSplitter:
         if _PREFIX.match(body) or _BASE.match(body):
             self._directives.append(body)
 
-    def _whole(self) -> Iterator[RawItem]:
-        """The message, if it says anything. Its directives hold from here on for others, too."""
+    def _flush(self) -> Iterator[RawItem]:
+        """Yield the message, if it is not empty. Its directives hold for later ones, too."""
         line, held, directives = self._begun, b"".join(self._held), self._directives
         self._begun, self._held, self._directives = 0, [], []
         if held:
-            yield RawItem(line, self._prologue.before(held))
+            yield RawItem(line, self._prologue.prepend(held))
         for each in directives:
             self._prologue.add(each)
 
@@ -217,6 +217,4 @@ def _label(found: re.Match[bytes]) -> str:
 
 def _check(label: str) -> None:
     if label not in MESSAGE_VERSIONS:
-        raise BadRequest(
-            f"the document says that it is of version {label[:60]!r}; messages are of {', '.join(MESSAGE_VERSIONS)}"
-        )
+        raise BadRequest(f"the document declares version {label[:60]!r}; known are {', '.join(MESSAGE_VERSIONS)}")

@@ -34,15 +34,15 @@ EVENT_QUADS: Final = 100_000
 _QUAD = re.compile(
     r'([^ ]+) ([^ ]+) ("[^"\\]*(?:\\.[^"\\]*)*"[^ ]*|<<\(.*\)>>|[^ ]+)(?: ([^ .][^ ]*))? \.\n',
 )
-"""A line of canonical N-Quads: subject, predicate, object, and the graph or nothing."""
+"""A line of canonical N-Quads: subject, predicate, object, and perhaps a graph."""
 
 _LONG = re.compile(rf'(?:<|"@)[^<>"\s]{{{IRI_CHARACTERS}}}')
-"""What may be an IRI, or a language, that is too long; or a part of a literal."""
+"""A candidate for an IRI or a language tag that is too long; it may be part of a literal."""
 
 _NO_HEADERS = EventHeaders()
 
 _BLOCK = 10_000
-"""Quads that are taken apart at once: enough to make a call cheap, few enough to keep its strings small."""
+"""Quads that are split at once: enough to make a call cheap, few enough to keep its strings small."""
 
 _Graphs = dict[str, dict[str, None]]
 """Lines `subject⇥predicate⇥object` by graph, both in order of first appearance; "" is the default graph."""
@@ -57,13 +57,13 @@ def decode(
     base_iri: str | None = None,
     new_id: Callable[[], str] = terms.new_id,
 ) -> list[Event]:
-    """The events of a body, in order of first appearance; their quads in the publisher's order, without repeats.
+    """Parse a body to events, in order of first appearance; their quads in the publisher's order, without duplicates.
 
     Each named graph is one event with the graph's IRI as its id. Quads outside of a named graph are one event too,
     with `event_id` or a new id, and so are those of a graph named by a blank node. Blank nodes become IRIs.
 
-    Raises MalformedRdf, with the place, for what does not parse and for a body without quads; BadRequest for an
-    `event_id` or `base_iri` that is no IRI or does not fit the body; InputError for what is over a limit.
+    Raises MalformedRdf, with the position, for a syntax error and for a body without quads; BadRequest for an
+    `event_id` or `base_iri` that is not an IRI or does not fit the body; InputError for a body over a limit.
     """
     body = body.removeprefix(BOM_UTF8)
     if event_id is not None:
@@ -79,52 +79,51 @@ def decode(
 def decode_message(
     body: bytes, syntax: Syntax, headers: EventHeaders = _NO_HEADERS, *, new_id: Callable[[], str] = terms.new_id
 ) -> list[Event]:
-    """The events of a message, which may be none; as `decode` gives them. Where all triples outside of its graphs say
-    headers of its events they are taken as such.
+    """Parse a message to events, perhaps none, as `decode` does.
 
-    Raises what `decode` does.
+    If all triples outside of graphs are headers of its events, they become their headers.
     """
     graphs = _graphs(body, syntax, None)
-    said = _take_headers(graphs)
+    given = _take_headers(graphs)
     found = _events(graphs, _names(graphs, None, new_id), replace(headers, syntax=syntax.media_type))
-    return [_with_headers(event, said[event.id])[1] if event.id in said else event for event in found]
+    return [_with_headers(event, given[event.id])[1] if event.id in given else event for event in found]
 
 
 def _take_headers(graphs: _Graphs) -> Mapping[str, HeaderValues]:
-    """Headers of events, which are taken out of the graphs, if there are nothing but headers outside of them."""
+    """Remove the default graph and return its headers, if it holds nothing else."""
     if len(graphs) < 2 or "" not in graphs:
         return {}
     try:
-        said = parse_headers(graphs[""])
+        given = parse_headers(graphs[""])
     except BadRequest:
         return {}
-    if any(f"<{id}>" not in graphs for id in said):
+    if any(f"<{id}>" not in graphs for id in given):
         return {}
     del graphs[""]
-    return said
+    return given
 
 
 def decode_addressed(body: bytes, syntax: Syntax) -> list[tuple[HeaderValues, Event]]:
-    """The events of a body, each with what the triples outside of graphs say of it; these are no event then.
+    """Parse a body to events, each with the headers that the triples outside of graphs give it.
 
-    Raises what `decode` does, and BadRequest for a triple outside of graphs that is no header, for one of an event
-    that is not there, and for a graph that a blank node names.
+    Raises what `decode` raises, and BadRequest for a triple outside of graphs that is not a header of one of its
+    events, and for a graph named by a blank node.
     """
     graphs = _graphs(body.removeprefix(BOM_UTF8), syntax, None)
-    said = parse_headers(graphs.pop("", ()))
+    given = parse_headers(graphs.pop("", ()))
     names = {graph: graph for graph in graphs}
-    if stray := next((f"the header of {id}" for id in said if f"<{id}>" not in graphs), None):
-        raise BadRequest(f"{stray} is that of no event of the body")
+    if stray := next((f"the header of {id}" for id in given if f"<{id}>" not in graphs), None):
+        raise BadRequest(f"{stray} belongs to no event of the body")
     if nameless := next((graph for graph in graphs if not graph.startswith("<")), None):
         raise BadRequest(f"the graph {nameless} names no event; an event's id is an IRI")
     if not graphs:
         raise MalformedRdf(f"the {syntax.name} body holds no quads; an event has at least one")
     events = _events(graphs, names, EventHeaders(syntax=syntax.media_type))
-    return [_with_headers(event, said.get(event.id, NO_HEADER_VALUES)) for event in events]
+    return [_with_headers(event, given.get(event.id, NO_HEADER_VALUES)) for event in events]
 
 
-def _with_headers(event: Event, said: HeaderValues) -> tuple[HeaderValues, Event]:
-    return said, replace(event, headers=make_headers(said, event.headers.syntax))
+def _with_headers(event: Event, given: HeaderValues) -> tuple[HeaderValues, Event]:
+    return given, replace(event, headers=make_headers(given, event.headers.syntax))
 
 
 def _graphs(body: bytes, syntax: Syntax, base_iri: str | None) -> _Graphs:
@@ -141,11 +140,11 @@ def _graphs(body: bytes, syntax: Syntax, base_iri: str | None) -> _Graphs:
 
 
 def _blocks(body: bytes, syntax: Syntax, base_iri: str | None) -> Iterator[str]:
-    """The body as canonical N-Quads, some thousand lines at a time."""
+    """Yield the body as canonical N-Quads, some thousand lines at a time."""
     try:
         quads = ox.parse(body, format=syntax.format, base_iri=base_iri)
     except ValueError as error:
-        raise BadRequest(f"the base IRI does not do: {error}") from None
+        raise BadRequest(f"the base IRI is not valid: {error}") from None
     buffer = _Buffer()
     while True:
         ox.serialize(islice(quads, _BLOCK), buffer, format=ox.RdfFormat.N_QUADS)
@@ -155,7 +154,7 @@ def _blocks(body: bytes, syntax: Syntax, base_iri: str | None) -> Iterator[str]:
 
 
 class _Buffer(BytesIO):
-    """Takes what the serializer writes, up to a limit in all: a long prefix makes a short body long."""
+    """A buffer for the serializer, with a limit on the total: a long prefix makes a short body long."""
 
     _size = 0
 
@@ -167,7 +166,7 @@ class _Buffer(BytesIO):
         return written
 
     def take(self) -> bytes:
-        """What was written since the last time."""
+        """Return and remove the content."""
         taken = self.getvalue()
         self.seek(0)
         self.truncate()
@@ -187,12 +186,12 @@ def _add(block: str, graphs: _Graphs) -> None:
 
 
 def split_terms(text: str) -> list[tuple[str, str, str, str]]:
-    """Subject, predicate, object and graph, or "", of each line of canonical N-Quads."""
+    """Return subject, predicate, object and graph, or "", of each line of canonical N-Quads."""
     return _QUAD.findall(text)
 
 
 def _check_iris(quads: Iterable[tuple[str, str, str, str]]) -> None:
-    """A literal may be long, but neither its datatype nor its language. Triple terms count as one."""
+    """Raises InputError for a long IRI or language tag. Literals may be long; a triple term counts as one."""
     for *others, obj in ((subject, predicate, graph, obj) for subject, predicate, obj, graph in quads):
         if max(len(obj) - obj.rfind('"'), *map(len, others)) > IRI_CHARACTERS + 4:
             raise InputError(f"an IRI is longer than the limit of {IRI_CHARACTERS} characters")

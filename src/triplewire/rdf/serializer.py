@@ -17,22 +17,22 @@ from triplewire.model import Event, StreamEvent
 from triplewire.model.errors import BadRequest, NotAcceptable
 from triplewire.model.terms import RDF_TYPE, XSD, XSD_STRING, iri, literal
 from triplewire.rdf.headers import HeaderValues, extensions_to_json, format_headers
-from triplewire.rdf.syntaxes import JSON_LD, N_QUADS, N_TRIPLES, RDF_XML, SYNTAXES, Syntax, choose_offer
+from triplewire.rdf.syntaxes import JSON_LD, N_QUADS, N_TRIPLES, RDF_XML, SYNTAXES, Syntax, negotiate
 
 
 def to_nquads(event_id: str, text: str) -> str:
-    """The event's text as N-Quads lines, without parsing it: terms hold no raw tab and no raw newline."""
+    """Return the event's text as N-Quads, without parsing it: terms hold no raw tab and no raw newline."""
     end = f" <{event_id}> .\n"
     return text.replace("\t", " ").replace("\n", end) + end
 
 
 def to_ntriples(text: str) -> str:
-    """The event's text as N-Triples lines."""
+    """Return the event's text as N-Triples."""
     return text.replace("\t", " ").replace("\n", " .\n") + " .\n"
 
 
 def encode(events: Iterable[Event], syntax: Syntax) -> bytes:
-    """The events as one body: a named graph for each, or the union of their triples where there are no graphs.
+    """Serialize events as one body: a named graph for each, or the union of their triples if there are no graphs.
 
     Raises BadRequest for terms that the syntax cannot write: triple terms in JSON-LD, control characters and
     some predicates in RDF/XML. N-Quads, TriG, N-Triples and Turtle write everything.
@@ -43,19 +43,22 @@ def encode(events: Iterable[Event], syntax: Syntax) -> bytes:
         plain, lines = N_TRIPLES, _union(events)
     if syntax == plain:
         return lines.encode()
-    return _reserialize(lines.encode(), plain, syntax)
+    try:
+        return _reserialize(lines.encode(), plain, syntax)
+    except (OSError, expat.ExpatError) as error:
+        raise BadRequest(f"{syntax.name} cannot write these events ({error}); request another syntax") from None
 
 
 def encode_addressed(events: Iterable[StreamEvent]) -> bytes:
-    """The events as N-Quads, each after triples that say its stream and its headers."""
+    """Serialize events as N-Quads, each after triples with its stream and its headers."""
     return "".join(_encode_addressed(each.stream, each.event) for each in events).encode()
 
 
 def _encode_addressed(stream: str, event: Event) -> str:
     headers = event.headers
     others = extensions_to_json(headers.extensions)
-    said = HeaderValues(stream, headers.source, headers.application, headers.time, extensions=others)
-    return format_headers(event.id, said) + to_nquads(event.id, event.text)
+    values = HeaderValues(stream, headers.source, headers.application, headers.time, extensions=others)
+    return format_headers(event.id, values) + to_nquads(event.id, event.text)
 
 
 def _union(events: Iterable[Event]) -> str:
@@ -64,18 +67,13 @@ def _union(events: Iterable[Event]) -> str:
 
 
 def _reserialize(lines: bytes, plain: Syntax, syntax: Syntax) -> bytes:
-    # Lenient, because the terms were checked when they came in.
-    quads = ox.parse(lines, format=plain.format, lenient=True)
-    try:
-        body = ox.serialize(quads, format=syntax.format) or b""
-        if syntax == RDF_XML:
-            expat.ParserCreate(namespace_separator=" ").Parse(body, True)
-    except (OSError, expat.ExpatError) as error:
-        raise BadRequest(f"{syntax.name} cannot write these events ({error}); ask for another syntax") from None
+    """Raises OSError or ExpatError for terms that the syntax cannot write."""
+    # Lenient, because the terms were checked when they were parsed.
+    body = ox.serialize(ox.parse(lines, format=plain.format, lenient=True), format=syntax.format) or b""
+    if syntax == RDF_XML:
+        expat.ParserCreate(namespace_separator=" ").Parse(body, True)
     return body
 
-
-# Documents: statements that we make ourselves, written in the syntax that somebody asks for.
 
 PREFIXES = {
     "dcat": "http://www.w3.org/ns/dcat#",
@@ -91,26 +89,26 @@ PREFIXES = {
     "void": "http://rdfs.org/ns/void#",
     "xsd": "http://www.w3.org/2001/XMLSchema#",
 }
-"""Of the vocabularies that we describe ourselves with."""
+"""Prefixes of the vocabularies in documents about the broker itself."""
 
 
 def expand_name(name: str) -> str:
-    """The IRI of a prefixed name such as `dcat:Dataset`, as a term."""
+    """Return the IRI of a prefixed name such as `dcat:Dataset`, as a term."""
     prefix, _, local = name.partition(":")
     return f"<{PREFIXES[prefix]}{local}>"
 
 
 def choose_syntax(accept: str | None, default: Syntax) -> Syntax:
-    """The syntax that an Accept header likes best; the default where it does not care. Raises NotAcceptable."""
-    offers = sorted(SYNTAXES, key=lambda each: each != default)
-    best = choose_offer(accept, [each.media_types for each in offers])
-    if best is None:
+    """Return the syntax that an Accept header prefers, among equals the default. Raises NotAcceptable."""
+    syntax = negotiate(accept, default)
+    if syntax is None:
+        offers = sorted(SYNTAXES, key=lambda each: each != default)
         raise NotAcceptable(accept or "", tuple(each.media_type for each in offers))
-    return offers[best]
+    return syntax
 
 
 def write_document(lines: str, syntax: Syntax, prefixes: Mapping[str, str] = PREFIXES) -> bytes:
-    """Lines of N-Quads as a document. Where the syntax has no graphs all of them are one. The same lines are always
+    """Serialize lines of N-Quads as a document; graphs are merged if the syntax has none. The same lines always give
     the same bytes."""
     if syntax == N_QUADS:
         return lines.encode()
@@ -126,16 +124,13 @@ def write_document(lines: str, syntax: Syntax, prefixes: Mapping[str, str] = PRE
 
 
 def _merge_graphs(quads: Iterator[ox.Quad]) -> Iterator[ox.Triple]:
-    """Each triple once, whatever graphs it is in."""
+    """Return each triple once, whatever graphs it is in."""
     return iter(dict.fromkeys(quad.triple for quad in quads))
-
-
-# Graphs: triples that belong to no event, written a piece at a time so that pieces make one document.
 
 
 @dataclass(frozen=True)
 class DocumentFrame:
-    """What stands around the pieces of a document and between them."""
+    """The text around the fragments of a document and between them."""
 
     head: bytes = b""
     separator: bytes = b""
@@ -154,17 +149,13 @@ def find_frame(syntax: Syntax) -> DocumentFrame:
 
 
 def write_fragment(lines: bytes, syntax: Syntax) -> bytes:
-    """Lines of N-Triples as what stands inside of the frame. There must be at least one line.
+    """Serialize lines of N-Triples, at least one, as a fragment that stands inside the frame.
 
     Raises NotAcceptable for terms that the syntax cannot write: triple terms in JSON-LD, control characters and
     some predicates in RDF/XML.
     """
-    # Lenient, because the terms were checked when they came in.
-    triples = ox.parse(lines, format=N_TRIPLES.format, lenient=True)
     try:
-        body = ox.serialize(triples, format=syntax.format) or b""
-        if syntax == RDF_XML:
-            expat.ParserCreate(namespace_separator=" ").Parse(body, True)
+        body = _reserialize(lines, N_TRIPLES, syntax)
     except (OSError, expat.ExpatError) as error:
         reason = f"this graph as {syntax.name} ({error})"
         raise NotAcceptable(reason, ("text/turtle", "application/n-triples")) from None
@@ -183,13 +174,14 @@ def _cut_element(body: bytes) -> bytes:
 _CUTS = {JSON_LD: _cut_array, RDF_XML: _cut_element}
 
 
-# Solutions as RDF, in the vocabulary that the SPARQL test suites use for them.
-
 _RS = "http://www.w3.org/2001/sw/DataAccess/tests/result-set#"
 
 
 def write_result_set(results: Mapping[str, Any], name: str) -> str:
-    """A SPARQL JSON results document as N-Triples. `name` begins the labels of its blank nodes."""
+    """Serialize SPARQL JSON results as N-Triples, in the result-set vocabulary of the SPARQL test suites.
+
+    `name` begins the labels of the blank nodes.
+    """
     return "".join(
         f"{subject} {predicate} {obj} .\n" for subject, predicate, obj in _result_triples(results, f"_:{name}")
     )

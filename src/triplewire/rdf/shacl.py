@@ -25,19 +25,19 @@ _NEVER = (
     *("sparql", "select", "ask", "construct", "update", "prefixes", "validator", "nodeValidator", "propertyValidator"),
     *("rule", "target", "js", "jsLibrary", "jsFunctionName", "expression"),
 )
-"""What runs programs, or is no part of SHACL Core."""
+"""Properties that run programs, or are not part of SHACL Core."""
 _LEADS = frozenset(
     [f"<{SH}{name}>" for name in ("node", "property", "not", "and", "or", "xone", "qualifiedValueShape")]
     + [f"<{RDF}{name}>" for name in ("first", "rest")]
 )
-"""By which a shape refers to others."""
+"""Properties by which a shape refers to others."""
 
 
 def parse_shapes(body: bytes, syntax: Syntax) -> str:
-    """All triples of a document, of whatever graph, `subject⇥predicate⇥object` a line. Blank nodes become IRIs.
+    """Parse all triples of a document, of whatever graph, to lines `subject⇥predicate⇥object`. Blank nodes become IRIs.
 
-    Raises MalformedRdf, BodyTooLarge or InputError for what is over a limit; Unsupported for shapes that run programs,
-    SPARQL too, and for those that refer to themselves.
+    Raises MalformedRdf; BodyTooLarge or InputError over a limit; Unsupported for shapes that run programs, SPARQL
+    included, and for shapes that refer to themselves.
     """
     if len(body) > SHAPES_BYTES:
         raise BodyTooLarge("the shapes", SHAPES_BYTES)
@@ -45,7 +45,7 @@ def parse_shapes(body: bytes, syntax: Syntax) -> str:
     if len(lines) > SHAPES_TRIPLES:
         raise InputError(f"the shapes have {len(lines)} triples, over the limit of {SHAPES_TRIPLES}")
     if not any(f"\t<{SH}" in line for line in lines):
-        raise InputError(f"the document says nothing in the words of SHACL, {SH}")
+        raise InputError(f"the document has no term of SHACL, {SH}")
     _check_words(lines)
     _check_circles(lines)
     return "\n".join(lines)
@@ -56,7 +56,7 @@ def _check_words(lines: Iterable[str]) -> None:
     for line in lines:
         name = names.get(line.split("\t")[1])
         if name is not None:
-            raise Unsupported(f"sh:{name}", hint="shapes of SHACL Core are taken, which run no programs")
+            raise Unsupported(f"sh:{name}", hint="use shapes of SHACL Core, which run no programs")
 
 
 def _check_circles(lines: Iterable[str]) -> None:
@@ -70,7 +70,7 @@ def _check_circles(lines: Iterable[str]) -> None:
 
 
 def _circle(leads: Mapping[str, list[str]]) -> str | None:
-    """A node that leads back to itself."""
+    """Return a node that leads back to itself, if there is one."""
     done, open_ = set[str](), set[str]()
     for start in leads:
         path: list[tuple[str, Iterator[str]]] = [] if start in done else [(start, iter(leads[start]))]

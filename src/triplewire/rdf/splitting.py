@@ -28,19 +28,21 @@ class RawItem:
 
 
 class Splitter(Protocol):
-    """Takes bytes as they come and gives items, each as soon as it is whole."""
+    """Takes bytes as they arrive and yields items, each as soon as it is complete."""
 
     def feed(self, data: bytes) -> Iterator[RawItem]:
-        """The items that are whole now; to be used up before the next call. Raises InputError where the end of an item
-        cannot be told; then nothing after it can be told either."""
+        """Yield the items that are complete now; to be exhausted before the next call.
+
+        Raises InputError if the end of an item cannot be found; then nothing after it can be parsed either.
+        """
 
     def end(self) -> Iterator[RawItem]:
-        """The last of them. Raises InputError if it is not whole."""
+        """Yield the last item. Raises InputError if it is incomplete."""
 
 
 @dataclass
 class LineSplitter:
-    """An item a line; empty lines are none."""
+    """Splits lines; empty ones are skipped."""
 
     _line: int = 1
     _rest: list[bytes] = field(default_factory=list)
@@ -74,8 +76,8 @@ _GRAPH = re.compile(rb"(<[^<>\s]*>)\s*\.\s*\Z")
 
 
 def find_graph(line: bytes) -> bytes | None:
-    """The graph of a line of N-Quads, b"" for the default graph. None for a line that is broken so that it cannot be
-    told, or for a comment."""
+    """Return the graph of a line of N-Quads, b"" for the default graph; None for a comment and for a line that is too
+    malformed to find it."""
     if found := _QUAD.fullmatch(line):
         return found[1] or b""
     return found[1] if (found := _GRAPH.search(line)) else None
@@ -83,16 +85,18 @@ def find_graph(line: bytes) -> bytes | None:
 
 @dataclass
 class QuadSplitter:
-    """Lines of N-Quads one after the other that are of one graph, up to a line of another or to an empty one. A broken
-    line that does not tell its graph spoils what stands on both its sides."""
+    """Splits N-Quads into runs of lines of one graph, up to a line of another graph or an empty line.
+
+    A malformed line of unknown graph spoils the runs on both its sides.
+    """
 
     _lines: LineSplitter = field(default_factory=LineSplitter)
     _next: int = 1
     _held: list[RawItem] = field(default_factory=list)
     _size: int = 0
     _graph: bytes | None = None
-    _untold: RawItem | None = None
-    """A broken line with nothing after it of which it could be a part."""
+    _orphan: RawItem | None = None
+    """A malformed line of unknown graph at the end of the run."""
 
     def feed(self, data: bytes) -> Iterator[RawItem]:
         for cut in self._lines.feed(data):
@@ -101,26 +105,26 @@ class QuadSplitter:
     def end(self) -> Iterator[RawItem]:
         for cut in self._lines.end():
             yield from self._add(cut)
-        yield from self._whole()
+        yield from self._flush()
 
     def _add(self, cut: RawItem) -> Iterator[RawItem]:
         if cut.line > self._next:  # there were empty lines before it
-            yield from self._whole()
-            self._untold = None
+            yield from self._flush()
+            self._orphan = None
         self._next = cut.line + 1
         if cut.data.lstrip().startswith(b"#"):
             return
         graph = find_graph(cut.data)
         if graph is not None:
-            yield from self._turn(graph)
-        self._untold = cut if graph is None else None
+            yield from self._switch_graph(graph)
+        self._orphan = cut if graph is None else None
         self._hold(cut)
 
-    def _turn(self, graph: bytes) -> Iterator[RawItem]:
+    def _switch_graph(self, graph: bytes) -> Iterator[RawItem]:
         if self._held and self._graph not in (None, graph):
-            yield from self._whole()
-            if self._untold is not None:
-                self._hold(self._untold)
+            yield from self._flush()
+            if self._orphan is not None:
+                self._hold(self._orphan)
         self._graph = graph
 
     def _hold(self, cut: RawItem) -> None:
@@ -129,24 +133,18 @@ class QuadSplitter:
         if self._size > BODY_BYTES:
             raise BodyTooLarge("the quads of one event", BODY_BYTES)
 
-    def _whole(self) -> Iterator[RawItem]:
+    def _flush(self) -> Iterator[RawItem]:
         if self._held:
             yield RawItem(self._held[0].line, b"\n".join(cut.data for cut in self._held))
         self._held, self._size, self._graph = [], 0, None
 
-
-# Statements: a document in parts that can each be read by itself.
-#
-# N-Quads has lines. TriG has statements: a graph in braces, or triples up to their full stop; directives hold for
-# those that come after. They are told apart by their signs alone, so that a broken part does not take the others
-# along.
 
 _LONG_BODY = rb"(?:[^Q\\]|\\.|Q{1,2}(?!Q))*"
 _SHORT_BODY = rb"[^Q\\\r\n]*(?:\\.[^Q\\\r\n]*)*"
 
 
 def _quoted(pattern: bytes) -> bytes:
-    """The pattern with each of the two quotes in the place of Q."""
+    """Return the pattern with each of the two quotes in place of Q."""
     return b"|".join(pattern.replace(b"Q", quote) for quote in (b'"', b"'"))
 
 
@@ -160,10 +158,10 @@ _SIGNS = (
     rb"|(?P<directive>(?<![^\s.}>])(?:prefix|base|version)(?=\s)|(?<![^\s}>])message(?=[\s#<]))"
     rb"|(?P<open>\{)|(?P<close>\})|(?P<stop>\.(?![0-9A-Za-z_%:\\-]))"
 )
-"""A full stop inside of a name or a number has one of their characters after it."""
+"""Punctuation. A full stop inside a name or a number has one of their characters after it."""
 
 _TOKEN = re.compile(b"|".join([_LONG, _SHORT, _SIGNS]), re.DOTALL | re.IGNORECASE)
-"""What may end a statement; strings, comments, escapes and IRIs are stepped over."""
+"""Tokens that may end a statement; strings, comments, escapes and IRIs are skipped."""
 _TOKEN_OR_CUT = re.compile(b"|".join([_LONG, _CUT, _SHORT, _SIGNS]), re.DOTALL | re.IGNORECASE)
 
 _SPACE = re.compile(rb"\s*(?:#[^\r\n]*\s*)*")
@@ -177,8 +175,7 @@ _SPARQL_DIRECTIVE = re.compile(
 
 @dataclass(frozen=True)
 class DocumentPart:
-    """Bytes of a document, with the number of its first line, from 1 on. `directive` says that it speaks of what
-    follows."""
+    """Bytes of a document with the number of their first line, from 1 on. A `directive` holds for all that follows."""
 
     body: bytes
     line: int
@@ -186,8 +183,11 @@ class DocumentPart:
 
 
 def find_ends(text: bytes, *, whole: bool) -> Iterator[int]:
-    """Where statements of TriG end in a text that begins between two of them. What comes after the last is a part of
-    one, or nothing but space and comments. A text that is not the whole may end anywhere, within a string too."""
+    """Yield the ends of TriG statements in a text that begins between two of them.
+
+    After the last end come part of a statement, or space and comments. If the text is not `whole` it may end anywhere,
+    within a string too.
+    """
     depth, at, tokens = 0, 0, _TOKEN if whole else _TOKEN_OR_CUT
     while found := tokens.search(text, at):
         kind, at = found.lastgroup, found.end()
@@ -208,7 +208,7 @@ def find_ends(text: bytes, *, whole: bool) -> Iterator[int]:
 
 
 def split_statements(text: bytes, line: int) -> Iterator[DocumentPart]:
-    """The statements of a text that ends with one."""
+    """Yield the statements of a text that ends with one."""
     start = 0
     for end in [*find_ends(text, whole=True), len(text)]:
         first = skip_space(text, start)
@@ -220,21 +220,22 @@ def split_statements(text: bytes, line: int) -> Iterator[DocumentPart]:
 
 
 def skip_space(text: bytes, at: int = 0) -> int:
-    """Where the next statement begins: after space and comments."""
+    """Return the start of the next statement, after space and comments."""
     found = _SPACE.match(text, at)
     return found.end() if found else at
 
 
 def split_lines(text: bytes, line: int) -> Iterator[DocumentPart]:
-    """The lines of a text."""
     for number, body in enumerate(text.split(b"\n"), line):
         if body.strip():
             yield DocumentPart(body + b"\n", number)
 
 
 def canonicalize(body: bytes, syntax: Syntax) -> bytes:
-    """A body as canonical N-Quads, one quad a line and in its order. Raises MalformedRdf, with the place, and
-    InputError for what is nested too deep."""
+    """Return a body as canonical N-Quads, one quad a line, in its order.
+
+    Raises MalformedRdf, with the position, and InputError if it is nested too deeply.
+    """
     check_depth(body, syntax)
     try:
         return ox.serialize(ox.parse(body, format=syntax.format), format=N_QUADS.format) or b""
@@ -242,15 +243,13 @@ def canonicalize(body: bytes, syntax: Syntax) -> bytes:
         raise describe_syntax_error(body, syntax, fault, None) from None
 
 
-# Salvages: of a body that does not parse, the events that can be told apart, so that one can be refused alone.
-
 _LABEL = re.compile(rb"(?:GRAPH\s+)?(<[^<>\s]*>|[^\s{}<>\"']+)\s*\{", re.IGNORECASE)
 _ANY = b" { <urn:any> <urn:any> <urn:any> }"
 
 
 @dataclass(frozen=True)
 class _Piece:
-    """Some of a body that is of one graph; None where that cannot be told."""
+    """Part of a body in one graph; None if the graph is unknown."""
 
     graph: str | None
     line: int
@@ -258,8 +257,11 @@ class _Piece:
 
 
 def split_events(body: bytes, syntax: Syntax) -> list[RawItem]:
-    """The body event by event, each as a document of its own, in order of first appearance. Empty where there are not
-    several, or where something cannot be told to be a part of one of them."""
+    """Split a body that does not parse into its events, so that one of them can be refused alone.
+
+    Each becomes a document of its own, in order of first appearance. Empty if there are not several, or if some part
+    belongs to none of them for certain.
+    """
     read = _SPLITTERS.get(syntax)
     found: dict[str, list[_Piece]] = {}
     for piece in read(body) if read else ():
@@ -293,7 +295,6 @@ def _split_trig(body: bytes) -> Iterator[_Piece]:
 
 
 def _resolve_graph(document: bytes) -> str | None:
-    """The graph that a document names."""
     try:
         (quad,) = ox.parse(document, format=TRIG.format)
     except (SyntaxError, ValueError):
@@ -302,7 +303,7 @@ def _resolve_graph(document: bytes) -> str | None:
 
 
 def _graph(term: bytes) -> str | None:
-    """A graph by its name. One that a blank node names may be spoken of by the others: it cannot go alone."""
+    """Return the name of a graph; None for a blank node, which other graphs may refer to."""
     return None if term.startswith(b"_:") else term.decode(errors="replace")
 
 

@@ -12,25 +12,25 @@ import pyoxigraph as ox
 
 from triplewire.model.errors import UnknownMediaType
 
-# Accept headers: which of several things a client likes best.
-
 MediaRange = tuple[str, float]
 
 
 def choose_offer(accept: str | None, offered: Sequence[Sequence[str]]) -> int | None:
-    """The number of the offer that an Accept header likes best; None if it takes none. An offer has media types, of
-    which the first is what would be sent. Among equals the header's order decides, then ours; without a header, or
-    with an empty one, the first is taken."""
+    """Return the index of the offer that an Accept header prefers, None if it accepts none.
+
+    An offer is a list of media types; the first is the one that would be sent. Among equals the header's order decides,
+    then that of the offers; without a header the first offer is chosen.
+    """
     if not accept or not accept.strip():
         return 0
     ranges = [_parse_range(part) for part in accept.split(",")]
-    liked = [_preference(each, ranges) for each in offered]
-    best = max(range(len(offered)), key=liked.__getitem__)
-    return best if liked[best][0] > 0 else None
+    preferences = [_preference(each, ranges) for each in offered]
+    best = max(range(len(offered)), key=preferences.__getitem__)
+    return best if preferences[best][0] > 0 else None
 
 
 def parse_qualities(header: str | None) -> dict[str, float]:
-    """What a header such as Accept-Encoding says of each name."""
+    """Return the quality of each name in a header such as Accept-Encoding."""
     return dict(map(_parse_range, header.split(","))) if header else {}
 
 
@@ -38,7 +38,7 @@ def _parse_range(part: str) -> MediaRange:
     essence, *parameters = (piece.strip().lower() for piece in part.split(";"))
     version = next((each[8:].strip('"') for each in parameters if each.startswith("version=")), "")
     if version.endswith("-messages"):
-        # RDF Messages are another language than the one whose media type they have.
+        # RDF Messages are a syntax of their own under the media type of another.
         essence += f"; version={version}"
     quality = next((each[2:] for each in parameters if each.startswith("q=")), "1")
     try:
@@ -49,10 +49,10 @@ def _parse_range(part: str) -> MediaRange:
 
 
 def _preference(media_types: Sequence[str], ranges: Sequence[MediaRange]) -> tuple[float, int]:
-    """Quality of the most specific range that covers the offer, and how early it stands (0 first, then negative)."""
-    covering = [(_specificity(media_types, each), quality, -place) for place, (each, quality) in enumerate(ranges)]
-    specificity, quality, place = max(covering)
-    return (quality, place) if specificity else (0.0, place)
+    """Return the quality of the most specific range that covers the offer, and its order (0 first, then negative)."""
+    covering = [(_specificity(media_types, each), quality, -index) for index, (each, quality) in enumerate(ranges)]
+    specificity, quality, order = max(covering)
+    return (quality, order) if specificity else (0.0, order)
 
 
 def _specificity(media_types: Sequence[str], essence: str) -> int:
@@ -65,14 +65,14 @@ def _specificity(media_types: Sequence[str], essence: str) -> int:
 
 @dataclass(frozen=True)
 class Syntax:
-    """A way to write RDF. The first of its media types is the one that we send."""
+    """A concrete syntax of RDF. The first of its media types is the one that is sent."""
 
     name: str
     media_types: tuple[str, ...]
     graphs: bool
-    """Whether it carries named graphs, and so several events."""
+    """Whether it has named graphs, and so several events."""
     ending: str
-    """How the names of its files end."""
+    """The extension of its files."""
 
     @property
     def media_type(self) -> str:
@@ -98,7 +98,7 @@ _BY_MEDIA_TYPE = {media_type: syntax for syntax in SYNTAXES for media_type in sy
 
 
 def find_syntax(content_type: str | None) -> Syntax:
-    """The syntax that a Content-Type names; its parameters are ignored. Raises UnknownMediaType."""
+    """Return the syntax of a Content-Type, whose parameters are ignored. Raises UnknownMediaType."""
     essence = (content_type or "").partition(";")[0].strip().lower()
     found = _BY_MEDIA_TYPE.get(essence)
     if found is None:
@@ -107,7 +107,7 @@ def find_syntax(content_type: str | None) -> Syntax:
 
 
 def find_file_syntax(name: str) -> Syntax:
-    """The syntax that a file's name ends in. Raises UnknownMediaType."""
+    """Return the syntax of a file extension. Raises UnknownMediaType."""
     for syntax in SYNTAXES:
         if name.lower().endswith(syntax.ending):
             return syntax
@@ -115,7 +115,7 @@ def find_file_syntax(name: str) -> Syntax:
 
 
 def negotiate(accept: str | None, default: Syntax) -> Syntax | None:
-    """The syntax that an Accept header likes best; None if it takes none of ours. Among equals the default wins."""
+    """Return the syntax that an Accept header prefers, among equals the default; None if it accepts none."""
     candidates = sorted(SYNTAXES, key=lambda syntax: syntax != default)
     best = choose_offer(accept, [each.media_types for each in candidates])
     return None if best is None else candidates[best]

@@ -27,21 +27,18 @@ from triplewire.model.errors import BadRequest
 from triplewire.model.terms import GENID
 
 HEADER_CHARACTERS: Final = 1024
-"""An event's id, source or application as a header. They are repeated in every stored quad."""
+"""An event's id, source or application. They are repeated in every stored quad."""
 
-
-# Those that are made here are in the order of time (UUID version 7, RFC 9562), so that files which hold a stretch of
-# time hold a stretch of ids, and a look-up by id passes over the others.
 
 _VERSION, _VARIANT = 0x7 << 76, 0b10 << 62
 _FRACTIONS = 1 << 12
-"""Parts of a millisecond that an id tells apart."""
+"""Parts of a millisecond in an id."""
 _TIMED = re.compile(r"urn:uuid:([0-9a-f]{8})-([0-9a-f]{4})-7")
 
 
 class IdGenerator:
-    """Gives ids that no other event has, each after the one before, also where the clock stands still or is set back.
-    Any thread may ask."""
+    """Generates unique ids, each greater than the one before, also if the clock stands still or is set back.
+    Thread-safe."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
@@ -52,38 +49,31 @@ class IdGenerator:
         millisecond, rest = divmod(self._clock.now(), 1_000)
         with self._lock:
             self._last = max(self._last + 1, millisecond * _FRACTIONS + rest * _FRACTIONS // 1_000)
-            told, fraction = divmod(self._last, _FRACTIONS)
-        return f"urn:uuid:{UUID(int=told << 80 | _VERSION | fraction << 64 | _VARIANT | randbits(62))}"
+            milliseconds, fraction = divmod(self._last, _FRACTIONS)
+        return f"urn:uuid:{UUID(int=milliseconds << 80 | _VERSION | fraction << 64 | _VARIANT | randbits(62))}"
 
 
 new_id = IdGenerator().new
-"""The ids of this process."""
+"""The id generator of this process."""
 
 
 def id_milliseconds(text: str) -> str:
-    """The millisecond in which an id was made, as twelve digits that sort by time. Of other ids, nothing."""
+    """Return the millisecond of a generated id, as twelve digits that sort by time; empty for other ids."""
     found = _TIMED.match(text)
     return found[1] + found[2] if found else ""
 
 
 def check_id(text: str) -> str:
-    """The id, if it is one: an absolute IRI of bounded length. Raises BadRequest."""
+    """Return the id if it is an absolute IRI of bounded length. Raises BadRequest."""
     if len(text) > HEADER_CHARACTERS:
         raise BadRequest(f"the event id {text[:60]}… is longer than the limit of {HEADER_CHARACTERS} characters")
     try:
         return ox.NamedNode(text).value
     except ValueError as error:
         raise BadRequest(
-            f"{text!r} is no event id ({error}); use an absolute IRI such as urn:uuid:… or https://example.org/event/1"
+            f"{text!r} is not an event id ({error}); use an absolute IRI such as urn:uuid:… or https://example.org/event/1"
         ) from None
 
-
-# Skolem IRIs: what blank nodes become at the door, so that a term means the same everywhere.
-#
-# A blank node is local to its document. Its IRI therefore holds a key made from the event's id, and its number among
-# the blank nodes of the event: the same label in another event is another node, and the same event that comes again,
-# with other labels even, has the same nodes. Where the id tells a time the key begins with it, so that nodes sort as
-# ids do.
 
 SKOLEM_PREFIX = GENID
 
@@ -92,11 +82,11 @@ _WHOLE = re.compile(r"(_:(?<![^\t\n]_:)[^\t\n]+)")
 The look behind comes second, so that the search runs for the fixed `_:`."""
 
 _INSIDE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|<[^<> ]*>|(_:[^ \t\n]+)')
-"""A blank node anywhere, also in a triple term; literals and IRIs are stepped over."""
+"""A blank node anywhere, also in a triple term; literals and IRIs are skipped."""
 
 
 def skolemize(text: str, event_id: str, names: Mapping[str, str]) -> str:
-    """The event's text with an IRI for each blank node. `names` gives those that are graphs of the body their own."""
+    """Replace each blank node of an event's text by an IRI. `names` has the IRIs of those that name graphs."""
     if "_:" not in text:
         return text
     key = id_milliseconds(event_id) + blake2b(event_id.encode(), digest_size=12).hexdigest()
@@ -111,17 +101,13 @@ def skolemize(text: str, event_id: str, names: Mapping[str, str]) -> str:
     return (_INSIDE if "<<(" in text else _WHOLE).sub(named, text)
 
 
-# Terms from their parts, checked by the library that reads the data, so that both agree on what a term is.
-
-
 def make_iri(address: str) -> str:
-    """The term of an absolute IRI. Raises ValueError for what is none."""
+    """Return the term of an absolute IRI, checked by the parser's library. Raises ValueError."""
     return str(ox.NamedNode(address))
 
 
 def make_literal(lexical: str, datatype: str | None = None, language: str | None = None) -> str:
-    """The term of a literal: a string, of a type, or tagged. Raises ValueError for an address that is no IRI and for a
-    tag that is none of BCP 47."""
+    """Return the term of a plain, typed or tagged literal. Raises ValueError for a malformed IRI or language tag."""
     if datatype is not None:
         return str(ox.Literal(lexical, datatype=ox.NamedNode(datatype)))
     return str(ox.Literal(lexical, language=language))

@@ -31,7 +31,7 @@ from triplewire.rdf.syntaxes import TURTLE
 from triplewire.rdf.terms import HEADER_CHARACTERS, check_id
 
 ITEM_HEAD_BYTES: Final = 64 * 1024
-"""The headers of one Ztreamy item: all that may be there, as long as they may be."""
+"""The headers of one Ztreamy item: the most and longest that are allowed."""
 
 
 MEDIA_TYPES = ("application/ztreamy-stream", "application/ztreamy-event", "application/x-ztreamy-event")
@@ -47,7 +47,7 @@ _MEDIA_TYPE = re.compile(
 
 @dataclass(frozen=True)
 class ZtreamyItem:
-    """One item, its headers checked: they may be stored and sent on. `event_id` is None where it has none."""
+    """An item with checked headers, which may be stored and sent on. `event_id` is None if it has none."""
 
     event_id: str | None
     headers: EventHeaders
@@ -55,7 +55,7 @@ class ZtreamyItem:
 
 
 def encode_item(event_id: str, headers: EventHeaders, body: bytes) -> bytes:
-    """An item as bytes. `headers.syntax` is what the body is written in."""
+    """Encode an item. `headers.syntax` is the syntax of the body."""
     own = {
         "Event-Id": event_id,
         "Source-Id": headers.source,
@@ -70,15 +70,17 @@ def encode_item(event_id: str, headers: EventHeaders, body: bytes) -> bytes:
 
 
 def encode_event_item(event_id: str, text: str, headers: EventHeaders) -> bytes:
-    """An event as an item: its quads as Turtle, which readers of Ztreamy know, or what it carries as it came."""
-    cargo = parse_payload(event_id, text) if BODY in text else None
-    syntax, body = (TURTLE.media_type, to_ntriples(text).encode()) if cargo is None else (cargo.media_type, cargo.body)
-    said = EventHeaders(headers.source, headers.application, headers.time, syntax, headers.extensions)
-    return encode_item(event_id, said, body)
+    """Encode an event as an item: its quads as Turtle, which readers of Ztreamy know, or its opaque payload."""
+    payload = parse_payload(event_id, text) if BODY in text else None
+    syntax, body = (
+        (TURTLE.media_type, to_ntriples(text).encode()) if payload is None else (payload.media_type, payload.body)
+    )
+    own = EventHeaders(headers.source, headers.application, headers.time, syntax, headers.extensions)
+    return encode_item(event_id, own, body)
 
 
 def parse_item(data: bytes) -> ZtreamyItem:
-    """The item of these bytes, which are one, whole. Raises BadRequest for headers that cannot be."""
+    """Parse the bytes of one complete item. Raises BadRequest for malformed headers."""
     found = _END.search(data)
     if found is None:
         raise BadRequest("an item has headers, an empty line, and a body; this one has no empty line")
@@ -94,7 +96,7 @@ def parse_item(data: bytes) -> ZtreamyItem:
 
 
 def parse_event_id(text: str) -> str:
-    """The IRI of an event id; a bare UUID is one, too. Raises BadRequest."""
+    """Return the IRI of an event id, which may be a bare UUID. Raises BadRequest."""
     try:
         return f"urn:uuid:{UUID(text)}" if ":" not in text else check_id(text)
     except ValueError:
@@ -103,12 +105,12 @@ def parse_event_id(text: str) -> str:
 
 @dataclass
 class ZtreamySplitter:
-    """Items one after the other, with or without empty lines between them."""
+    """Splits items that follow one another, with or without empty lines between them."""
 
     _rest: bytearray = field(default_factory=bytearray)
     _line: int = 1
     _need: int = 0
-    """Bytes without which the item is not whole: nothing is looked at again before they are there."""
+    """Bytes without which the item is incomplete: nothing is parsed again before they have arrived."""
 
     def feed(self, data: bytes) -> Iterator[RawItem]:
         self._rest += data
@@ -146,19 +148,19 @@ def _leading(rest: bytearray) -> int:
 
 
 def _length(head: bytes) -> int:
-    """What `Body-Length` says. A second one would let two readers disagree on where the next item begins."""
+    """Return `Body-Length`. A second one would let two readers disagree on where the next item begins."""
     values = [line.partition(b":")[2] for line in head.split(b"\n") if line.lower().startswith(b"body-length:")]
     text = values[0].decode(errors="replace").strip() if len(values) == 1 else ""
     if not _NUMBER.fullmatch(text):
-        told = f"not {text[:60]!r}" if len(values) == 1 else f"it has {len(values)}"
-        raise BadRequest(f"an item has one header Body-Length, a number of bytes; {told}")
+        actual = f"not {text[:60]!r}" if len(values) == 1 else f"it has {len(values)}"
+        raise BadRequest(f"an item has one header Body-Length, a number of bytes; {actual}")
     if int(text) > BODY_BYTES:
         raise BodyTooLarge("the body of an item", BODY_BYTES)
     return int(text)
 
 
 def _parse_head(head: bytes) -> Mapping[str, tuple[str, str]]:
-    """Headers by their names in small letters, each as it is written. Raises BadRequest."""
+    """Return name and value of each header, by its name in lower case. Raises BadRequest."""
     try:
         lines = head.decode().replace("\r\n", "\n").split("\n")
     except UnicodeDecodeError:
@@ -167,7 +169,7 @@ def _parse_head(head: bytes) -> Mapping[str, tuple[str, str]]:
     for line in lines:
         name, colon, value = line.partition(":")
         if not colon or not HEADER_NAME.fullmatch(name):
-            raise BadRequest(f"{line[:60]!r} is no header; write a name, a colon and a value")
+            raise BadRequest(f"{line[:60]!r} is not a header; write a name, a colon and a value")
         if name.lower() in found:
             raise BadRequest(f"the header {name} is given twice; give it once")
         found[name.lower()] = name, value.strip()
@@ -194,7 +196,7 @@ def _syntax(given: Mapping[str, tuple[str, str]]) -> str:
 
 
 def check_media_type(text: str) -> str:
-    """A media type, if it is one that may be stored and sent on. Raises BadRequest."""
+    """Return a media type that may be stored and sent on. Raises BadRequest."""
     if not _MEDIA_TYPE.fullmatch(text) or len(text) > HEADER_CHARACTERS:
         raise BadRequest(f"the syntax is the media type of the body, such as text/turtle, not {text[:60]!r}")
     return text
@@ -203,5 +205,5 @@ def check_media_type(text: str) -> str:
 def _extensions(given: Mapping[str, tuple[str, str]]) -> dict[str, str]:
     others = [each for name, each in given.items() if name not in RESERVED_HEADERS]
     if len(others) > EXTENSIONS:
-        raise BadRequest(f"an item has {len(others)} headers of its own; at most {EXTENSIONS} are taken")
+        raise BadRequest(f"an item has {len(others)} extension headers; the limit is {EXTENSIONS}")
     return dict(check_extension(*each) for each in others)

@@ -1,7 +1,6 @@
 """Test doubles: logs and outboxes that fail or wait on demand, and stores of one kind together.
 
-Failures are markers in a test's data, one for each call, instead of bad luck. A contract suite runs over every kind of
-store.
+Failures are markers in a test's data, one for each call. A contract suite runs over every kind of store.
 """
 
 from __future__ import annotations
@@ -26,43 +25,41 @@ from triplewire.storage.memory import MemoryLog, MemoryRegistry, PositionSequenc
 from triplewire.storage.outbox import MemoryOutbox, Outbox, OutboxChunk, OutboxLane, SqliteOutbox
 from triplewire.storage.registry.sqlite import SqliteRegistry
 
-# Faults: failure markers that a test puts into its data instead of waiting for bad luck.
-
 T = TypeVar("T")
 
 
 class Fault(Enum):
-    """What happens at one call."""
+    """The outcome of one call."""
 
     NONE = auto()
-    """It works."""
+    """The call works."""
     FULL = auto()
-    """The disk refuses: StorageFull, nothing written."""
+    """The disk is full: StorageFull, nothing written."""
     AWAY = auto()
     """The store does not answer: Unavailable, nothing written."""
     CRASH_BEFORE = auto()
     """The process dies before the write."""
     CRASH_AFTER = auto()
-    """The process dies after the write and before it could say so."""
+    """The process dies after the write and before its return."""
 
 
 class Crash(Exception):
-    """Stands for the death of the process: whoever holds the faulty double must be thrown away with it."""
+    """The death of the process: all that holds the faulty double must be discarded with it."""
 
 
 class Faults:
-    """A list of markers, one for each call; after the last of them everything works."""
+    """A list of markers, one for each call; after the last one everything works."""
 
     def __init__(self, faults: Iterable[Fault]) -> None:
         self._faults = iter(faults)
 
-    def strike(self, call: Callable[[], T]) -> T:
-        """Make the next call as its marker says."""
+    def run(self, call: Callable[[], T]) -> T:
+        """Run the next call with its fault."""
         fault = next(self._faults, Fault.NONE)
         if fault is Fault.FULL:
-            raise StorageFull("the disk is full, as the test wants it")
+            raise StorageFull("the disk is full (test fault)")
         if fault is Fault.AWAY:
-            raise Unavailable("the store does not answer, as the test wants it")
+            raise Unavailable("the store does not answer (test fault)")
         if fault is Fault.CRASH_BEFORE:
             raise Crash
         result = call()
@@ -72,7 +69,7 @@ class Faults:
 
 
 class _LogProxy:
-    """What a double leaves to the log that it stands around."""
+    """The methods that a double forwards to its log."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -95,18 +92,18 @@ class FaultyLog(_LogProxy):
         self._faults = Faults(faults)
 
     def append(self, publications: Sequence[Publication]) -> list[Sequence[int]]:
-        return self._faults.strike(lambda: self._log.append(publications))
+        return self._faults.run(lambda: self._log.append(publications))
 
 
 class GatedLog(_LogProxy):
-    """A log whose appends wait at a gate: a test decides what else happens while one of them is under way."""
+    """A log whose appends wait until the test opens the gate."""
 
     def __init__(self, log: Log) -> None:
         super().__init__(log)
         self.arrived = Event()
-        """Set when an append has come to the gate."""
+        """Set when an append has reached the gate."""
         self.gate = Event()
-        """Set by the test: lets through whoever waits and whoever comes later."""
+        """Set by the test: lets all appends pass."""
 
     def append(self, publications: Sequence[Publication]) -> list[Sequence[int]]:
         self.arrived.set()
@@ -122,7 +119,7 @@ class FaultyOutbox:
         self._faults = Faults(faults)
 
     def write(self, batch: int, position: int, matches: pa.Table, lane: OutboxLane = OutboxLane.FAST) -> None:
-        self._faults.strike(lambda: self._outbox.write(batch, position, matches, lane))
+        self._faults.run(lambda: self._outbox.write(batch, position, matches, lane))
 
     def read(self, after: int, limit: int, lane: OutboxLane = OutboxLane.FAST) -> list[OutboxChunk]:
         return self._outbox.read(after, limit, lane)
@@ -137,14 +134,12 @@ class FaultyOutbox:
         return self._outbox.erase(positions)
 
 
-# Twins: log, registry and outbox of one kind together, for suites that run over every kind.
-
 TWIN_KINDS = ("memory", "sqlite")
 
 
 @dataclass(frozen=True)
 class Twin:
-    """Stores that share one order of positions and one clock, all empty. `outbox` gives the outbox of a run."""
+    """Empty stores that share one sequence of positions and one clock. `outbox` returns the outbox of a run."""
 
     log: MemoryLog | SqliteLog
     registry: MemoryRegistry | SqliteRegistry
@@ -154,7 +149,7 @@ class Twin:
 
 @contextmanager
 def open_twin(kind: str) -> Iterator[Twin]:
-    """Fresh stores of a kind; what they keep on disk is gone after the block."""
+    """Fresh stores of a kind; their files are deleted after the block."""
     if kind == "memory":
         yield _memory()
     else:

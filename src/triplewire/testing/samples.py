@@ -1,5 +1,8 @@
 """Sample events: small observations, and a shop with products, offers and reviews like those of the Berlin SPARQL
 Benchmark (BSBM), the same each time.
+
+With 666 products there are 250,030 triples, and as many producers, vendors, offers, persons and reviews as in the
+benchmark, so that its queries have the same numbers of answers here.
 """
 
 from __future__ import annotations
@@ -12,9 +15,6 @@ from triplewire.model import Event
 from triplewire.model.terms import RDF_TYPE, XSD, iri, literal
 from triplewire.storage.log.ports import Publication
 
-# Of 666 products there are 250,030 triples, and as many producers, vendors, offers, persons and reviews as the
-# benchmark has of them, so that what was asked of it elsewhere can be asked here, with the same numbers of answers.
-
 VOCABULARY = "http://www4.wiwiss.fu-berlin.de/bizer/bsbm/v01/vocabulary/"
 INSTANCES = "http://www4.wiwiss.fu-berlin.de/bizer/bsbm/v01/instances/"
 COUNTRIES = "http://downlode.org/rdf/iso-3166/countries#"
@@ -25,7 +25,7 @@ _FOAF = "http://xmlns.com/foaf/0.1/"
 _LANDS = ("US", "GB", "JP", "CN", "FR", "ES", "RU", "KR", "AT")
 _TYPES = 55
 _BRANCHES = 6
-"""Types right below the first; all others lie below one of these."""
+"""Types right below the root; all others lie below one of these."""
 _WHOLE = 666
 _WORDS = ("pilaws", "unsaddled", "rewish", "cosmopolite", "muzzle", "dither", "sandal", "quorum", "ostrich", "verbena")
 
@@ -35,30 +35,30 @@ PropertyValue = tuple[str, str]
 
 @dataclass(frozen=True)
 class Shop:
-    """Of so many products; all else is in proportion, but for their types."""
+    """A shop with a number of products; all else is in proportion except their types."""
 
     products: int = _WHOLE
 
     def events(self) -> Iterator[Event]:
-        """Each thing is an event, which says all that is known of it."""
+        """Yield an event for each entity, with all its triples."""
         kinds = (
             (_TYPES, self._type),
-            (self._of(2_860), self._feature),
-            (self._of(14), self._producer),
+            (self._scale(2_860), self._feature),
+            (self._scale(14), self._producer),
             (self.products, self._product),
-            (self._of(8), self._vendor),
+            (self._scale(8), self._vendor),
             (20 * self.products, self._offer),
-            (self._of(339), self._person),
+            (self._scale(339), self._person),
             (10 * self.products, self._review),
         )
         for count, make in kinds:
             for number in range(1, count + 1):
-                subject, said = make(number)
-                lines = (f"{subject}\t{predicate}\t{object_}" for predicate, object_ in said)
+                subject, properties = make(number)
+                lines = (f"{subject}\t{predicate}\t{object_}" for predicate, object_ in properties)
                 yield Event(f"urn:shop:{make.__name__[1:]}:{number}", "\n".join(lines))
 
-    def _of(self, count: int) -> int:
-        """As many of these as there are products of the whole."""
+    def _scale(self, count: int) -> int:
+        """Scale a count of the full shop to this one."""
         return max(1, round(count * self.products / _WHOLE))
 
     def _type(self, number: int) -> tuple[str, list[PropertyValue]]:
@@ -76,11 +76,11 @@ class Shop:
 
     def _product(self, number: int) -> tuple[str, list[PropertyValue]]:
         leaf = 2 + _BRANCHES + number % (_TYPES - 1 - _BRANCHES)
-        features = 27 + (number <= self._of(113))
+        features = 27 + (number <= self._scale(113))
         return _instance("Product", number), [
             *_described("Product", number),
             *((RDF_TYPE, _instance("ProductType", each)) for each in (1, _parent(leaf), leaf)),
-            (_term("producer"), _instance("Producer", 1 + number % self._of(14))),
+            (_term("producer"), _instance("Producer", 1 + number % self._scale(14))),
             *((_term("productFeature"), self._featured(number, each)) for each in range(features)),
             *((_term(f"productPropertyNumeric{each}"), _number(number * each % 2_000)) for each in (1, 2, 3)),
             *((_term(f"productPropertyTextual{each}"), _words(number + each, 8)) for each in (1, 2, 3)),
@@ -88,19 +88,19 @@ class Shop:
         ]
 
     def _featured(self, number: int, place: int) -> str:
-        return _instance("ProductFeature", 1 + (31 * number + 97 * place) % self._of(2_860))
+        return _instance("ProductFeature", 1 + (31 * number + 97 * place) % self._scale(2_860))
 
     def _offer(self, number: int) -> tuple[str, list[PropertyValue]]:
         price = literal(f"{10 + number * 37 % 9_990}.{number % 100:02}", VOCABULARY + "USD")
         return _instance("Offer", number), [
             (RDF_TYPE, _term("Offer")),
             (_term("product"), _instance("Product", 1 + number % self.products)),
-            (_term("vendor"), _instance("Vendor", 1 + number % self._of(8))),
+            (_term("vendor"), _instance("Vendor", 1 + number % self._scale(8))),
             (_term("price"), price),
             (_term("validFrom"), _day(number, "dateTime")),
             (_term("validTo"), _day(number + 60, "dateTime")),
             (_term("deliveryDays"), _number(1 + number % 21)),
-            (_term("offerWebpage"), iri(f"http://www.vendor{1 + number % self._of(8)}.com/Offers/Offer{number}")),
+            (_term("offerWebpage"), iri(f"http://www.vendor{1 + number % self._scale(8)}.com/Offers/Offer{number}")),
             *_published(number),
         ]
 
@@ -118,7 +118,7 @@ class Shop:
         return _instance("Review", number), [
             (RDF_TYPE, iri(REVIEW + "Review")),
             (_term("reviewFor"), _instance("Product", 1 + number % self.products)),
-            (iri(REVIEW + "reviewer"), _instance("Reviewer", 1 + number % self._of(339))),
+            (iri(REVIEW + "reviewer"), _instance("Reviewer", 1 + number % self._scale(339))),
             (_term("reviewDate"), _day(number, "dateTime")),
             (iri(_DUBLIN_CORE + "title"), _words(number, 6)),
             (iri(REVIEW + "text"), literal(" ".join(_word(number * each) for each in range(1, 40)), language="en")),
@@ -128,7 +128,7 @@ class Shop:
 
 
 def _parent(number: int) -> int:
-    """The type above another: the first, or one of those right below it."""
+    """Return the parent of a type: the root, or one of those right below it."""
     return 1 if number <= 1 + _BRANCHES else 2 + number % _BRANCHES
 
 
@@ -184,13 +184,11 @@ def _land(number: int) -> str:
     return _LANDS[number % len(_LANDS)]
 
 
-# Events to test with.
-
 EXAMPLE = "http://example.org/"
 
 
 def event(number: int, value: float | None = None) -> Event:
-    """A small observation that its number tells from all others."""
+    """Return a small observation that is unique by its number."""
     subject = iri(f"{EXAMPLE}observation/{number}")
     result = literal(str(number if value is None else value), XSD + "double")
     quads = (
@@ -201,5 +199,5 @@ def event(number: int, value: float | None = None) -> Event:
 
 
 def publication(*numbers: int, stream: str = "test") -> Publication:
-    """The events of these numbers, together."""
+    """Return a publication of the events of these numbers."""
     return Publication(stream, [event(number) for number in numbers])

@@ -97,7 +97,7 @@ def test_receipts_come_in_pages() -> None:
         ("/events?source=", "source must be printable"),
         (f"/events?source={'x' * 3000}", "characters"),
         ("/events?sauce=a", "the parameter sauce is not known here; by, source, subject are"),
-        ("/events/nothing", "is no event id"),
+        ("/events/nothing", "is not an event id"),
         ("/events/urn:a?subject=urn:b", "the parameter subject is not known here"),
     ],
 )

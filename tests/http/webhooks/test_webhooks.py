@@ -344,7 +344,7 @@ class Full(MemoryWebhookStore):
         self._faults = Faults([Fault.FULL] * faults)
 
     def note(self, places: object, parked: object = ()) -> None:
-        self._faults.strike(lambda: super(Full, self).note(places, parked))  # type: ignore[arg-type]
+        self._faults.run(lambda: super(Full, self).note(places, parked))  # type: ignore[arg-type]
 
 
 def test_where_the_disk_is_full_deliveries_go_on_and_parking_waits() -> None:

@@ -22,7 +22,7 @@ from triplewire.model.terms import XSD_STRING, literal
 from triplewire.rdf.checks import EXPANDED_BYTES
 
 JELLY_ENTRY_CHARACTERS: Final = 4 * 1024
-"""One text in a table of Jelly. Three tables of 4,096 are kept while a stream comes: at worst 50 MB."""
+"""One entry in a lookup table of Jelly. A stream has three tables of 4,096: at worst 50 MB."""
 
 
 _FLAT = (
@@ -34,33 +34,32 @@ _ENTRIES = ("name", "prefix", "datatype")
 _BAD_IN_IRIS = re.compile(r'[\x00-\x20<>"{}|^`\\]')
 _BAD_IN_TAGS = re.compile(r"[^A-Za-z0-9-]")
 _FAULTS = (DecodeError, AssertionError, LookupError, ValueError, TypeError, RuntimeError, AttributeError)
-"""What the library raises for frames that are not as they must be."""
+"""Errors of the library for malformed frames."""
 
 
 class JellyDecoder:
-    """The frames of one stream, in order."""
+    """Decodes the frames of one stream, in order."""
 
     def __init__(self) -> None:
         self._decoder: Decoder | None = None
         self.grouped = False
-        """Whether a frame is a message; known after the first."""
+        """Whether a frame is a message; known after the first frame."""
 
-    def text(self, frame: bytes) -> str:
-        """Its statements as lines of N-Quads, not yet checked. Raises BadRequest, or BodyTooLarge for one that says
-        more than it may."""
+    def decode(self, frame: bytes) -> str:
+        """Return the statements of a frame as N-Quads, not yet checked. Raises BadRequest or BodyTooLarge."""
         try:
             parsed = jelly.RdfStreamFrame.FromString(frame)
             _check_entries(parsed)
-            decoder = self._begun(parsed) if self._decoder is None else self._decoder
+            decoder = self._begin(parsed) if self._decoder is None else self._decoder
             adapter: Any = decoder.adapter
             adapter.size = 0
             return "".join(line for line in decoder.iter_rows(parsed) if line)
         except _FAULTS as error:
-            raise BadRequest(f"this is no Jelly that can be read: {error or type(error).__name__}") from None
+            raise BadRequest(f"this is not valid Jelly: {error or type(error).__name__}") from None
 
-    def _begun(self, frame: jelly.RdfStreamFrame) -> Decoder:
+    def _begin(self, frame: jelly.RdfStreamFrame) -> Decoder:
         if not frame.rows or frame.rows[0].WhichOneof("row") != "options":
-            raise BadRequest("this is no Jelly that can be read: its first row must be the options of the stream")
+            raise BadRequest("this is not valid Jelly: its first row must be the options of the stream")
         options = options_from_frame(frame, delimited=True)
         self.grouped = options.stream_types.logical_type not in _FLAT
         self._decoder = Decoder(_Lines(options))
@@ -68,7 +67,7 @@ class JellyDecoder:
 
 
 def _check_entries(frame: jelly.RdfStreamFrame) -> None:
-    """What is kept for as long as the stream lasts must be small."""
+    """Limit entries, which are kept for as long as the stream lasts."""
     for row in frame.rows:
         kind = row.WhichOneof("row")
         if kind in _ENTRIES and len(getattr(row, kind).value) > JELLY_ENTRY_CHARACTERS:
@@ -76,8 +75,10 @@ def _check_entries(frame: jelly.RdfStreamFrame) -> None:
 
 
 class _Lines(Adapter):  # type: ignore[misc]
-    """Terms as N-Quads writes them, and statements as lines; `size` is what a frame has said so far. What is no term
-    is written so that the parser finds it is none."""
+    """Writes terms and statements as N-Quads; `size` counts the characters of the frame so far.
+
+    Malformed terms are written so that the parser refuses them.
+    """
 
     def __init__(self, options: ParserOptions) -> None:
         super().__init__(options)
@@ -85,27 +86,27 @@ class _Lines(Adapter):  # type: ignore[misc]
         self._graph = ""
 
     def iri(self, iri: str) -> str:
-        return self._counted(f"<{_BAD_IN_IRIS.sub(_escaped, iri)}>")
+        return self._count(f"<{_BAD_IN_IRIS.sub(_escaped, iri)}>")
 
     def bnode(self, bnode: str) -> str:
-        return self._counted(f"_:x{bnode.encode().hex()}")
+        return self._count(f"_:x{bnode.encode().hex()}")
 
     def literal(self, lex: str, language: str | None = None, datatype: str | None = None) -> str:
         tag = None if language is None else _BAD_IN_TAGS.sub("?", language)
         type = XSD_STRING if datatype is None else _BAD_IN_IRIS.sub(_escaped, datatype)
-        return self._counted(literal(lex, type, tag))
+        return self._count(literal(lex, type, tag))
 
     def default_graph(self) -> str:
         return ""
 
     def quoted_triple(self, terms: Iterable[str]) -> str:
-        return self._counted(f"<<( {' '.join(terms)} )>>")
+        return self._count(f"<<( {' '.join(terms)} )>>")
 
     def triple(self, terms: Iterable[str]) -> str:
-        return self._counted(f"{' '.join(terms)} {self._graph} .\n")
+        return self._count(f"{' '.join(terms)} {self._graph} .\n")
 
     def quad(self, terms: Iterable[str]) -> str:
-        return self._counted(f"{' '.join(terms)} .\n")
+        return self._count(f"{' '.join(terms)} .\n")
 
     def graph_start(self, graph_id: str) -> None:
         self._graph = graph_id
@@ -116,10 +117,10 @@ class _Lines(Adapter):  # type: ignore[misc]
     def namespace_declaration(self, name: str, iri: str) -> str:
         return ""
 
-    def _counted(self, text: str) -> str:
+    def _count(self, text: str) -> str:
         self.size += len(text)
         if self.size > EXPANDED_BYTES:
-            raise BodyTooLarge("what a frame of Jelly says", EXPANDED_BYTES)
+            raise BodyTooLarge("a frame of Jelly, expanded,", EXPANDED_BYTES)
         return text
 
 

@@ -1,6 +1,7 @@
 """Jelly frames: RDF in protocol buffers, where terms are numbers in lookup tables.
 
-Frames that are written can each be read without those before. Frames that are read refer to earlier ones: they are
+Frames that are written can each be read without those before: each begins its tables anew, so that all subscribers get
+the same bytes, whenever they joined. Frames that are read refer to earlier ones: they are
 decoded in order, and the first that fails is the last. Where the stream says that frames are graphs or datasets each
 is a message; else all of them are one document. Frames become N-Quads text, so that one parser judges the terms.
 """
@@ -23,28 +24,24 @@ if TYPE_CHECKING:
     from triplewire.rdf.jelly.decoder import JellyDecoder
 
 JELLY_FRAME_BYTES: Final = 4 * 1024 * 1024
-"""One frame of Jelly: at worst two million rows of nothing, which take some 150 MB for a moment."""
+"""One frame of Jelly: at worst two million empty rows, which take some 150 MB for a moment."""
 
-
-# A reader keeps the tables of terms from frame to frame; here each frame begins them anew, and says every number, so
-# that the same bytes are for whoever listens, since when ever. The library's writer relies on what it wrote before,
-# and takes some hundred times longer to load.
 
 MEDIA_TYPE = "application/x-jelly-rdf"
 
 _NAMES, _PREFIXES, _DATATYPES = 4_000, 150, 32
-"""Sizes of the tables: what readers take without being told otherwise."""
+"""Sizes of the tables: the defaults of readers."""
 
 _ROW, _METADATA = 0x0A, 0x7A
 _OPTIONS, _QUAD, _NAME, _PREFIX, _DATATYPE = 0x0A, 0x1A, 0x4A, 0x52, 0x5A
 _SUBJECT, _PREDICATE, _OBJECT, _GRAPH = 1, 5, 9, 13
-"""The first field of each place in a statement; after an IRI come a blank node, a literal and a triple term."""
+"""The first field of each role in a statement; after an IRI come a blank node, a literal and a triple term."""
 _DEFAULT_GRAPH = b"\x7a\x00"
 _PART = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"[^ ]*|<<\(|\)>>|[^ ]+')
 
 
 def encode_frame(text: str, metadata: Mapping[str, bytes] | None = None) -> bytes:
-    """Lines of canonical N-Quads as one frame, with its length before it."""
+    """Encode lines of canonical N-Quads as one frame, with its length before it."""
     writer = _Frame()
     for subject, predicate, obj, graph in split_terms(text):
         writer.quad(subject, predicate, obj, graph)
@@ -55,7 +52,7 @@ def encode_frame(text: str, metadata: Mapping[str, bytes] | None = None) -> byte
 
 @dataclass
 class _Table:
-    """Numbers of texts in one frame; the oldest gives way when it is full."""
+    """A lookup table of one frame; the oldest entry is replaced when it is full."""
 
     tag: int
     size: int
@@ -64,10 +61,10 @@ class _Table:
     next: int = 0
 
     def number(self, text: str, out: bytearray) -> int:
-        """That of a text; where it has none the row that gives it one is written."""
-        found = self.numbers.get(text)
-        if found is not None:
-            return found
+        """Return the number of a text; a new one is written to `out` as a row."""
+        known = self.numbers.get(text)
+        if known is not None:
+            return known
         if len(self.texts) < self.size:
             self.texts.append(text)
         else:
@@ -88,7 +85,7 @@ class _Frame:
         self._last: dict[int, str] = {}
 
     def quad(self, subject: str, predicate: str, obj: str, graph: str) -> None:
-        """What is the same as in the quad before is left out."""
+        """Write a quad without the terms that it shares with the one before."""
         row = b""
         for place, term in ((_SUBJECT, subject), (_PREDICATE, predicate), (_OBJECT, obj)):
             if self._last.get(place) != term:
@@ -123,7 +120,7 @@ class _Frame:
         return lexical + b"\x18" + _varint(self._datatypes.number(found.datatype, self.out))
 
     def _triple(self, parts: list[str]) -> bytes:
-        """A triple term from its parts, the first of which opens it."""
+        """Encode a triple term from its tokens, the first of which opens it."""
         opened = list[tuple[bytes, int]]()
         written, place = b"", _SUBJECT
         for part in parts[1:]:
@@ -143,7 +140,7 @@ class _Frame:
 
 @lru_cache(4096)
 def _split(address: str) -> tuple[str, str]:
-    """An IRI as what is common to many, and the rest."""
+    """Split an IRI into prefix and name."""
     for sign in "#/:":
         prefix, found, name = address.rpartition(sign)
         if found:
@@ -156,7 +153,7 @@ def _tag(number: int) -> int:
 
 
 def _block(tag: int, content: bytes) -> bytes:
-    """A field that says how long it is."""
+    """Encode a length-delimited field."""
     return (bytes((tag,)) if tag < 0x80 else _varint(tag)) + _varint(len(content)) + content
 
 
@@ -185,23 +182,18 @@ _STREAM = (
 )
 
 
-# Frames of Jelly that come, as N-Quads: what their terms are is for the one parser to judge.
-#
-# Frames refer to those before, so that they are decoded in order, and the first that cannot be is the last. Where the
-# stream says that frames are graphs or datasets each is a message; else all of them are one document.
-
 _LENGTH_BYTES = 5
 
 
 @dataclass
 class JellySplitter:
-    """Frames with their lengths before them, or one frame alone."""
+    """Splits frames with their lengths before them; a body may also be one frame alone."""
 
     _rest: bytearray = field(default_factory=bytearray)
     _delimited: bool | None = None
-    _decoding: JellyDecoder | None = None
+    _decoder: JellyDecoder | None = None
     _flat: list[str] = field(default_factory=list)
-    """What has come of a stream whose frames mean nothing."""
+    """The text of a stream whose frames are not messages."""
     _size: int = 0
 
     def feed(self, data: bytes) -> Iterator[RawItem]:
@@ -223,7 +215,7 @@ class JellySplitter:
             yield RawItem(0, "".join(self._flat).encode())
 
     def _next(self) -> bytes | None:
-        """The next frame that is whole."""
+        """Return the next complete frame."""
         size = start = 0
         for start, byte in enumerate(self._rest[:_LENGTH_BYTES], 1):
             size |= (byte & 0x7F) << 7 * (start - 1)
@@ -231,7 +223,7 @@ class JellySplitter:
                 break
         else:
             if len(self._rest) >= _LENGTH_BYTES:
-                raise BadRequest("this is no Jelly: the length of a frame has more than 5 bytes")
+                raise BadRequest("this is not valid Jelly: the length of a frame has more than 5 bytes")
             return None
         if size > JELLY_FRAME_BYTES:
             raise BodyTooLarge("a frame of Jelly", JELLY_FRAME_BYTES)
@@ -244,27 +236,27 @@ class JellySplitter:
     def _read(self, frame: bytes) -> Iterator[RawItem]:
         if not frame:
             return
-        if self._decoding is None:
-            self._decoding = _make_decoder()
-        text = self._decoding.text(frame)
-        if self._decoding.grouped:
+        if self._decoder is None:
+            self._decoder = _make_decoder()
+        text = self._decoder.decode(frame)
+        if self._decoder.grouped:
             yield RawItem(0, text.encode())
             return
         self._flat.append(text)
         self._size += len(text)
         if self._size > EXPANDED_BYTES:
-            raise BodyTooLarge("what the frames of Jelly say", EXPANDED_BYTES)
+            raise BodyTooLarge("the frames of Jelly, expanded,", EXPANDED_BYTES)
 
 
 def _make_decoder() -> JellyDecoder:
-    # The library takes long to load, and few need it.
+    # The library is slow to import and rarely needed.
     from triplewire.rdf.jelly.decoder import JellyDecoder
 
     return JellyDecoder()
 
 
 _HINT = 3
-"""Bytes by which the two ways are told apart, as the specification has it."""
+"""Bytes that distinguish the two forms, as the specification says."""
 
 
 def _is_delimited(head: bytes) -> bool:
