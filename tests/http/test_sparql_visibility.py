@@ -50,7 +50,7 @@ async def carried(at: House, who: str, method: str = "GET") -> Visibility | None
     given: dict[str, Any] = {"params" if method == "GET" else "data": {"query": "ASK {}"}}
     async with at.session.request(method, at.url + "/sparql", headers=bearer(who), **given) as response:
         found: dict[str, Any] = orjson.loads(await response.read())
-    return Visibility.from_json(found["sight"]) if "sight" in found else None
+    return Visibility.from_json(found["visibility"]) if "visibility" in found else None
 
 
 async def read(at: House, who: str) -> list[str]:

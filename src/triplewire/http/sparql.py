@@ -124,7 +124,7 @@ def _single(parameters: MultiDict[str], name: str) -> str | None:
 def _graphs(parameters: MultiDict[str], name: str) -> tuple[str, ...] | None:
     values = parameters.getall(name, [])
     if len(values) > DATASET_GRAPHS:
-        raise BadRequest(f"{len(values)} parameters {name} are given; the limit is {DATASET_GRAPHS}")
+        raise BadRequest(f"{len(values)} parameters {name} are given; at most {DATASET_GRAPHS} are allowed")
     for value in values:
         _encode(value, name)
     return tuple(map(check_id, values)) or None
@@ -143,7 +143,7 @@ def _version(parameters: MultiDict[str]) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
-        raise BadRequest(f"the parameter version must be a version number, not {text!r}")
+        raise BadRequest(f"the parameter version must be the number of a version, not {text!r}")
     return int(text)
 
 
@@ -229,8 +229,8 @@ class SparqlEndpoint:
 
     async def _answer(self, request: web.Request, asked: HistoryRequest) -> web.StreamResponse:
         policy = (await self._threads.run(self._policies.current)).policy
-        sight = visibility_of(caller(request), Verb.QUERY, policy)
-        answer = await self._service.ask(asked if sight is None else replace(asked, visibility=sight))
+        visibility = visibility_of(caller(request), Verb.QUERY, policy)
+        answer = await self._service.ask(asked if visibility is None else replace(asked, visibility=visibility))
         try:
             return await _stream_answer(request, answer)
         finally:
