@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
@@ -26,6 +26,9 @@ STATUS_STALE_SECONDS = 5.0
 """Older than this, what was told is of an edge that is gone or stuck."""
 
 
+EdgeState = Literal["starting", "ready", "closing"]
+
+
 @dataclass(frozen=True)
 class EdgeStatus:
     """How one edge stands. `state` is `starting`, `ready`, or `closing` once it accepts nobody. Times are
@@ -35,7 +38,7 @@ class EdgeStatus:
     pid: int = 0
     door: str = ""
     """The address that it listens on; those that have the same share their connections."""
-    state: str = "starting"
+    state: EdgeState = "starting"
     since: int = 0
     at: int = 0
     cpu: float = 0.0

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from triplewire.config.toml_errors import KeyStep, error_at_key, toml_syntax_error
-from triplewire.http.openapi.resource_schemas import RELAY_STREAMS
+from triplewire.http.openapi.documents import RELAY_STREAMS
 from triplewire.model.errors import BadRequest
 from triplewire.storage.registry.streams import check_stream_name
 

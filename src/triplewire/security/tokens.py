@@ -14,7 +14,7 @@ import re
 import secrets
 import string
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Literal
 
 from triplewire.model.errors import BadRequest, Unauthenticated
 from triplewire.security.principals import Principal
@@ -57,8 +57,7 @@ class AccessToken:
         seconds = None if self.expires is None else self.expires / 1_000_000
         return replace(Principal.granted(principal_name(self.id), self.allows, self.roles), expires=seconds)
 
-    def state(self, now: int) -> str:
-        """`good`, `expired` or `revoked`."""
+    def state(self, now: int) -> Literal["good", "expired", "revoked"]:
         if self.revoked is not None:
             return "revoked"
         return "expired" if self.expires is not None and self.expires <= now else "good"

@@ -17,9 +17,9 @@ from tests.http.harness import house, run
 from tests.http.openapi.edges import composed
 from triplewire.http.delivery.options import FORMATS
 from triplewire.http.openapi import operation_of, stream_operations
+from triplewire.http.openapi.documents import SCHEMAS
 from triplewire.http.openapi.generator import DescribedRoute, asyncapi, describe_routes, openapi
 from triplewire.http.openapi.operations import Operation
-from triplewire.http.openapi.resource_schemas import SCHEMAS
 
 DATA = Path(__file__).parent / "data"
 
@@ -140,7 +140,7 @@ def test_a_handler_that_serves_nothing_is_noticed() -> None:
 
 
 def _messages(operation: Operation) -> tuple[str, ...]:
-    return (*operation.tells, *operation.hears)
+    return (*operation.sends, *operation.receives)
 
 
 def _lasts(operation: Operation) -> bool:

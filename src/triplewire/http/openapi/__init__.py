@@ -1,4 +1,4 @@
-"""What is served, said once: each handler names its operation; the door and the documents go by it."""
+"""Operations of the API: each handler names its own; authentication and the API documents are derived from it."""
 
 from triplewire.http.openapi.operations import Operation, operation_of, serves
 

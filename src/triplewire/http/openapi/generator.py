@@ -11,18 +11,16 @@ from html import escape
 from http import HTTPStatus
 from typing import Any, Protocol
 
+from triplewire.http.openapi.documents import SCHEMAS
 from triplewire.http.openapi.operations import HEADER, PATH, QUERY, BodyContent, Operation, Parameter, operation_of
-from triplewire.http.openapi.resource_schemas import SCHEMAS
 from triplewire.http.openapi.schemas import PROBLEM, ref
 
-# Routes as the documents see them: a method, a path, and the operation that is served there.
-
 _PATTERN = re.compile(r":[^{}]*(?:\{[^{}]*\}[^{}]*)*\}")
-"""What a part of a path must look like, which is the router's business."""
+"""The regular expression of a path segment, which the documents leave out."""
 
 
 class ServedRoute(Protocol):
-    """What is read off a route of the web framework."""
+    """A route of the web framework."""
 
     @property
     def method(self) -> str: ...
@@ -42,7 +40,7 @@ class DescribedRoute:
 
 
 def describe_routes(served: Iterable[ServedRoute]) -> Iterator[DescribedRoute]:
-    """Those that say what they serve, in order of path, as documents tell them."""
+    """The routes with operations, in order of path."""
     for each in sorted(served, key=lambda route: (route.path, route.method)):
         operation = operation_of(each.handler)
         if operation is not None:
@@ -52,9 +50,9 @@ def describe_routes(served: Iterable[ServedRoute]) -> Iterator[DescribedRoute]:
 PROBLEM_TYPE = "application/problem+json"
 
 AUTH_STATUSES = (401, 403, 429)
-"""Problems of whoever stands at the door: not known, not allowed, too many."""
+"""Problems of authentication, authorization and rate limits."""
 COMMON_STATUSES = (400, 413, 503)
-"""Problems that any request may have: one that is no HTTP, or too large; an edge that closes."""
+"""Problems of any request: malformed HTTP, too large, or an edge that is closing."""
 
 _INFO = {
     "title": "Triplewire",
@@ -67,26 +65,26 @@ SECURITY_SCHEMES: Mapping[str, Any] = {
         "scheme": "bearer",
         "description": "A token of `triplewire token create`.",
     },
-    "jwt": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": "Of an issuer that is trusted."},
+    "jwt": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": "A token of a trusted issuer."},
     "parameter": {
         "type": "apiKey",
         "in": "query",
         "name": "access_token",
-        "description": "Either of them, for browsers: an EventSource and a WebSocket have no headers of one's own.",
+        "description": "Either of them, for browsers: EventSource and WebSocket cannot set headers.",
     },
 }
 _HEADERS: Mapping[str, Any] = {
-    "Position": {"description": "From where to resume", "schema": ref("Mark")},
-    "ETag": {"description": "The same for the same document", "schema": {"type": "string"}},
-    "Cache-Control": {"description": "For how long, and by whom, it may be kept", "schema": {"type": "string"}},
-    "Link": {"description": "Where to go on (`rel=next`), or where else it can be heard", "schema": {"type": "string"}},
-    "Location": {"description": "Where it is", "schema": {"type": "string", "format": "uri-reference"}},
-    "Retry-After": {"description": "In how many seconds to try again", "schema": {"type": "string"}},
+    "Position": {"description": "Where to resume", "schema": ref("ResumeToken")},
+    "ETag": {"description": "Equal for equal documents", "schema": {"type": "string"}},
+    "Cache-Control": {"description": "How long, and by which caches, it may be stored", "schema": {"type": "string"}},
+    "Link": {"description": "The next page (`rel=next`), or related resources", "schema": {"type": "string"}},
+    "Location": {"description": "The URL of the resource", "schema": {"type": "string", "format": "uri-reference"}},
+    "Retry-After": {"description": "Seconds after which to try again", "schema": {"type": "string"}},
 }
 
 
 def openapi(routes: Iterable[DescribedRoute], version: str, server: str = "/") -> dict[str, Any]:
-    """The document. It is the same for the same routes, whoever asks."""
+    """The document. It is equal for equal routes."""
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
@@ -101,22 +99,22 @@ def openapi(routes: Iterable[DescribedRoute], version: str, server: str = "/") -
 
 def _operation(route: DescribedRoute) -> dict[str, Any]:
     operation = route.operation
-    told: dict[str, Any] = {"operationId": operation.id, "summary": operation.summary}
-    told |= {"description": operation.description} if operation.description else {}
-    told |= {"parameters": [_parameter(each) for each in operation.parameters]} if operation.parameters else {}
+    described: dict[str, Any] = {"operationId": operation.id, "summary": operation.summary}
+    described |= {"description": operation.description} if operation.description else {}
+    described |= {"parameters": [_parameter(each) for each in operation.parameters]} if operation.parameters else {}
     if operation.body is not None:
-        told["requestBody"] = {"required": True, **_content(operation.body)}
-    told["responses"] = _responses(operation)
+        described["requestBody"] = {"required": True, **_content(operation.body)}
+    described["responses"] = _responses(operation)
     if operation.verbs:
-        shown = ("token", "jwt", "parameter") if operation.lasts and route.method == "GET" else ("token", "jwt")
-        told["security"] = [{name: []} for name in shown]
-        told["x-verbs"] = [str(each) for each in operation.verbs]
-    return told
+        shown = ("token", "jwt", "parameter") if operation.is_channel and route.method == "GET" else ("token", "jwt")
+        described["security"] = [{name: []} for name in shown]
+        described["x-verbs"] = [str(each) for each in operation.verbs]
+    return described
 
 
 def _parameter(parameter: Parameter) -> dict[str, Any]:
-    told = {"name": parameter.name, "in": parameter.where, "description": parameter.description}
-    return {**told, "schema": parameter.schema, **({"required": True} if parameter.required else {})}
+    described = {"name": parameter.name, "in": parameter.where, "description": parameter.description}
+    return {**described, "schema": parameter.schema, **({"required": True} if parameter.required else {})}
 
 
 def _content(content: BodyContent) -> dict[str, Any]:
@@ -128,38 +126,36 @@ def _responses(operation: Operation) -> dict[str, Any]:
     answers = {status: _response(status, each) for status, each in operation.answers.items()}
     kinds = {*operation.problems, *COMMON_STATUSES, *AUTH_STATUSES}
     problems = {status: _problem(status) for status in kinds if status not in operation.answers}
-    return {str(status): told for status, told in sorted({**answers, **problems}.items())}
+    return {str(status): described for status, described in sorted({**answers, **problems}.items())}
 
 
 def _response(status: int, content: BodyContent) -> dict[str, Any]:
-    told: dict[str, Any] = {"description": content.description or HTTPStatus(status).phrase}
-    told |= (
+    described: dict[str, Any] = {"description": content.description or HTTPStatus(status).phrase}
+    described |= (
         {"headers": {name: {"$ref": f"#/components/headers/{name}"} for name in content.headers}}
         if content.headers
         else {}
     )
-    return told | ({"content": _content(content)["content"]} if content.types else {})
+    return described | ({"content": _content(content)["content"]} if content.types else {})
 
 
 def _problem(status: int) -> dict[str, Any]:
-    told = {"description": HTTPStatus(status).phrase, "content": {PROBLEM_TYPE: {"schema": ref(PROBLEM)}}}
+    described = {"description": HTTPStatus(status).phrase, "content": {PROBLEM_TYPE: {"schema": ref(PROBLEM)}}}
     retried = {"headers": {"Retry-After": {"$ref": "#/components/headers/Retry-After"}}} if status in (429, 503) else {}
-    return {**told, **retried}
+    return {**described, **retried}
 
-
-# The AsyncAPI 3.0 document: the channels over which clients are told, and tell, without an end.
 
 _JSON = "application/json"
 _SCHEMES = {
     name: {**scheme, "type": "httpApiKey"} if scheme["type"] == "apiKey" else scheme
     for name, scheme in SECURITY_SCHEMES.items()
 }
-"""AsyncAPI keeps `apiKey` for protocols that have users."""
+"""AsyncAPI reserves `apiKey` for protocols with users."""
 
 
 def asyncapi(routes: Iterable[DescribedRoute], version: str, host: str, *, secure: bool = False) -> dict[str, Any]:
-    """The document. Every route that tells messages is a channel, over HTTP and over WebSockets alike."""
-    channels = [route for route in routes if route.operation.tells]
+    """The document. Every route that sends messages is a channel, over HTTP and WebSockets alike."""
+    channels = [route for route in routes if route.operation.sends]
     return {
         "asyncapi": "3.0.0",
         "info": {
@@ -175,7 +171,9 @@ def asyncapi(routes: Iterable[DescribedRoute], version: str, host: str, *, secur
             "websocket": {"host": host, "protocol": "wss" if secure else "ws", "security": _security_references()},
         },
         "channels": {route.operation.id: _channel(route) for route in channels},
-        "operations": {name: told for route in channels for name, told in _channel_operations(route.operation).items()},
+        "operations": {
+            name: described for route in channels for name, described in _channel_operations(route.operation).items()
+        },
         "components": {
             "schemas": SCHEMAS,
             "messages": {name: _message(name) for name in _message_names(channels)},
@@ -189,29 +187,34 @@ def _security_references() -> list[dict[str, str]]:
 
 
 def _message_names(channels: Iterable[DescribedRoute]) -> list[str]:
-    return sorted({name for each in channels for name in (*each.operation.tells, *each.operation.hears)})
+    return sorted({name for each in channels for name in (*each.operation.sends, *each.operation.receives)})
 
 
 def _message(name: str) -> dict[str, Any]:
     schema = SCHEMAS[name]
     words = re.sub(r"(?<!^)(?=[A-Z])", " ", name).lower()
-    told = {"name": name, "title": words, "contentType": _JSON, "payload": {"$ref": f"#/components/schemas/{name}"}}
-    return {**told, **({"summary": schema["description"]} if "description" in schema else {})}
+    described = {
+        "name": name,
+        "title": words,
+        "contentType": _JSON,
+        "payload": {"$ref": f"#/components/schemas/{name}"},
+    }
+    return {**described, **({"summary": schema["description"]} if "description" in schema else {})}
 
 
 def _channel(route: DescribedRoute) -> dict[str, Any]:
     operation = route.operation
     named = [each for each in operation.parameters if each.where == PATH]
-    messages = {name: {"$ref": f"#/components/messages/{name}"} for name in (*operation.tells, *operation.hears)}
-    told: dict[str, Any] = {"address": route.path, "title": operation.summary, "messages": messages}
-    told |= {"description": operation.description} if operation.description else {}
-    told |= {"parameters": {each.name: {"description": each.description} for each in named}} if named else {}
+    messages = {name: {"$ref": f"#/components/messages/{name}"} for name in (*operation.sends, *operation.receives)}
+    described: dict[str, Any] = {"address": route.path, "title": operation.summary, "messages": messages}
+    described |= {"description": operation.description} if operation.description else {}
+    described |= {"parameters": {each.name: {"description": each.description} for each in named}} if named else {}
     socket = {
         "method": "GET",
         "query": _parameter_schema(operation, QUERY),
         "headers": _parameter_schema(operation, HEADER),
     }
-    return {**told, "bindings": {"ws": {**socket, "bindingVersion": "0.1.0"}}}
+    return {**described, "bindings": {"ws": {**socket, "bindingVersion": "0.1.0"}}}
 
 
 def _parameter_schema(operation: Operation, where: str) -> dict[str, Any]:
@@ -223,8 +226,8 @@ def _parameter_schema(operation: Operation, where: str) -> dict[str, Any]:
 
 
 def _channel_operations(operation: Operation) -> dict[str, Any]:
-    """As the service sees it: it sends what it tells, and receives what clients say."""
-    acts = {"send": operation.tells, "receive": operation.hears}
+    """Operations from the view of the service: it sends to clients and receives from them."""
+    acts = {"send": operation.sends, "receive": operation.receives}
     return {
         f"{operation.id}.{action}": {
             "action": action,
@@ -237,8 +240,6 @@ def _channel_operations(operation: Operation) -> dict[str, Any]:
         if names
     }
 
-
-# Sheets: the OpenAPI document as a page for people. It needs no script and nothing from elsewhere.
 
 _HEAD = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -254,7 +255,7 @@ td { padding: 0 1rem 0 0; vertical-align: top }
 
 
 def html_page(document: Mapping[str, Any]) -> str:
-    """A line for each operation, which opens to tell the rest."""
+    """The OpenAPI document as a page: a line for each operation, which expands. It needs no script."""
     info = document["info"]
     return "".join((
         _HEAD,
@@ -275,15 +276,15 @@ def _operation_details(paths: Mapping[str, Any]) -> Iterator[str]:
             )
             yield _html_table("a body of", ((type, "") for type in operation.get("requestBody", {}).get("content", {})))
             answers = operation["responses"].items()
-            yield _html_table("answers", ((status, _answer_text(told)) for status, told in answers))
+            yield _html_table("answers", ((status, _answer_text(described)) for status, described in answers))
             yield "</div></details>\n"
 
 
-def _answer_text(told: Mapping[str, Any]) -> str:
-    types = ", ".join(told.get("content", {}))
-    return f"{told['description']}{': ' + types if types else ''}"
+def _answer_text(described: Mapping[str, Any]) -> str:
+    types = ", ".join(described.get("content", {}))
+    return f"{described['description']}{': ' + types if types else ''}"
 
 
 def _html_table(title: str, rows: Iterator[tuple[str, str]]) -> str:
-    told = "".join(f"<tr><td><code>{escape(name)}</code><td>{escape(text)}" for name, text in rows)
-    return f"<h4>{title}</h4><table>{told}</table>" if told else ""
+    described = "".join(f"<tr><td><code>{escape(name)}</code><td>{escape(text)}" for name, text in rows)
+    return f"<h4>{title}</h4><table>{described}</table>" if described else ""

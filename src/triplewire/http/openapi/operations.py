@@ -24,21 +24,14 @@ HISTORY_EVENTS: Final = 1_000
 """Events in one step of a replay, and in one pass over the live listeners: about 10 ms, 1 MB for events of 1 kB."""
 
 POLL_SECONDS_MOST: Final = 300.0
-"""How long it may wait."""
+"""The longest wait of a poll."""
 
 ACK_MESSAGES: Final = 256
-"""Messages that a client over a WebSocket may leave unacknowledged, where it acknowledges at all."""
+"""Unacknowledged messages of a WebSocket whose client acknowledges."""
 
 LINGER_SECONDS_MOST: Final = 60.0
-"""What a window may be set to."""
+"""The longest linger time that a client may request."""
 
-
-# An operation is a value, written down in `contract/catalogue`; a handler says which one it serves:
-#
-#     @serves(publishing.PUBLISH)
-#     async def publish(self, request): …
-#
-# The door looks there for the verb that a caller needs; the documents for machines are written from it.
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
@@ -49,7 +42,7 @@ HEADER = "header"
 
 @dataclass(frozen=True)
 class Parameter:
-    """Something that a request can say outside of its body."""
+    """A parameter in the path, the query or a header."""
 
     name: str
     description: str
@@ -60,42 +53,42 @@ class Parameter:
 
 @dataclass(frozen=True)
 class BodyContent:
-    """A body, of a request or an answer: in one of some media types, each with the name of a schema or none."""
+    """A body of a request or response, by media type, each with the name of a schema or none."""
 
     types: Mapping[str, str | None] = field(default_factory=dict)
     description: str = ""
     headers: tuple[str, ...] = ()
-    """Those of an answer that say more than how it is written."""
+    """Headers of a response."""
 
 
 @dataclass(frozen=True)
 class Operation:
-    """What a route does. Somebody with any of the verbs may ask for it; without verbs everyone may."""
+    """An operation of the API. A principal needs one of the verbs; without verbs everyone may use it."""
 
     id: str
     summary: str
     verbs: tuple[Verb, ...] = ()
     stream: str | None = None
-    """The part of the path that names the stream for which the verb is needed."""
+    """The path parameter with the stream for which the verb is needed."""
     description: str = ""
     parameters: tuple[Parameter, ...] = ()
     body: BodyContent | None = None
     answers: Mapping[int, BodyContent] = field(default_factory=dict)
     problems: tuple[int, ...] = ()
-    """The statuses of problem documents that it answers with, besides those of the door."""
-    tells: tuple[str, ...] = ()
-    """The messages, by their schemas, that clients are told where the answer is a channel and does not end."""
-    hears: tuple[str, ...] = ()
-    """The messages that clients may say meanwhile."""
+    """Statuses of problem documents, besides those of authentication and of any request."""
+    sends: tuple[str, ...] = ()
+    """Schemas of the messages that the edge sends, if the response is a channel."""
+    receives: tuple[str, ...] = ()
+    """Schemas of the messages that clients may send over the channel."""
 
     @property
-    def lasts(self) -> bool:
-        """Whether the answer is a channel, which does not end."""
-        return bool(self.tells or self.hears)
+    def is_channel(self) -> bool:
+        """Whether the response does not end."""
+        return bool(self.sends or self.receives)
 
 
 def serves(operation: Operation) -> Callable[[Handler], Handler]:
-    """Marks the handler of an operation."""
+    """Declare the operation of a handler."""
 
     def mark(handler: Handler) -> Handler:
         handler.operation = operation  # type: ignore[attr-defined]
@@ -105,19 +98,16 @@ def serves(operation: Operation) -> Callable[[Handler], Handler]:
 
 
 def operation_of(handler: object) -> Operation | None:
-    """What a handler serves; None for one that says nothing, such as the framework's own for unknown addresses."""
+    """The operation of a handler; None for handlers of the framework."""
     found = getattr(handler, "operation", None)
     return found if isinstance(found, Operation) else None
 
-
-# Parameters that several operations have.
 
 _TEXT: Schema = {"type": "string", "minLength": 1, "maxLength": HEADER_CHARACTERS}
 _FLAG = enum_schema(("0", "1"))
 
 
 def path_parameter(name: str, description: str, schema: Schema | None = None) -> Parameter:
-    """A part of the address."""
     return Parameter(name, description, PATH, schema or {"type": "string", "minLength": 1}, required=True)
 
 
@@ -126,7 +116,7 @@ def header_parameter(name: str, description: str, schema: Schema | None = None) 
 
 
 def repeated(items: Schema, most: int) -> Schema:
-    """A parameter that is given once for each value."""
+    """The schema of a parameter that may be repeated."""
     return {"type": "array", "items": items, "maxItems": most}
 
 
@@ -141,47 +131,51 @@ AFTER = Parameter(
     schema={"type": "string", "examples": ["earliest", "now", "2026-11-15T08:30:00Z"]},
 )
 LAST_EVENT_ID = header_parameter(
-    "Last-Event-ID", "The same, as browsers say it when they come back; it goes before `after`"
+    "Last-Event-ID", "The same, as browsers send it when they reconnect; it takes precedence over `after`"
 )
 FORMAT = Parameter("format", "The format, in place of `Accept`", schema={"type": "string"})
 BUFFER = Parameter(
     "buffer",
-    "For how many seconds messages may wait for others, under load",
+    "Seconds that messages may wait to be sent together, under load",
     schema={"type": "number", "minimum": 0, "maximum": LINGER_SECONDS_MOST},
 )
-MODE = Parameter(
-    "mode", "`poll` for one answer that ends, and not one without an end", schema=enum_schema(("stream", "poll"))
-)
+MODE = Parameter("mode", "`poll` for a response that ends", schema=enum_schema(("stream", "poll")))
 WAIT = Parameter(
     "wait",
-    "How many seconds a poll waits for something to tell",
+    "Seconds that a poll waits for messages",
     schema={"type": "number", "minimum": 0, "maximum": POLL_SECONDS_MOST},
 )
 LIMIT = Parameter(
     "limit",
-    "How many messages a poll tells at most",
+    "Messages of one poll, at most",
     schema={"type": "integer", "minimum": 1, "maximum": HISTORY_EVENTS},
 )
-ACK = Parameter("ack", "`1` where the client acknowledges what it was told, over a WebSocket", schema=_FLAG)
+ACK = Parameter("ack", "`1` if the client acknowledges messages, over a WebSocket", schema=_FLAG)
 WINDOW = Parameter(
     "window",
     "How many messages may be unacknowledged, over a WebSocket",
     schema={"type": "integer", "minimum": 1, "maximum": ACK_MESSAGES},
 )
-MOVED = Parameter("moved", "Said by who comes from another edge: ids are those of events", schema={"type": "string"})
-RELAY = header_parameter("Relay-Id", "Said by a relay: who it is")
+MOVED = Parameter(
+    "moved", "Set by clients that come from another edge: ids are those of events", schema={"type": "string"}
+)
+RELAY = header_parameter("Relay-Id", "The id of a relay")
 
 LISTENING = (AFTER, LAST_EVENT_ID, FORMAT, BUFFER, MODE, WAIT, LIMIT, ACK, WINDOW, RELAY)
-"""How to be told, of whatever it is."""
+"""Parameters of every subscription to messages."""
 
-SOURCE_ID = header_parameter("Source-Id", "Who says so; it holds for all events of the body")
-APPLICATION_ID = header_parameter("Application-Id", "By which application")
-TIMESTAMP = header_parameter("Timestamp", "When it happened", {"type": "string", "format": "date-time"})
+SOURCE_ID = header_parameter("Source-Id", "The source of all events of the body")
+APPLICATION_ID = header_parameter("Application-Id", "The application of all events of the body")
+TIMESTAMP = header_parameter(
+    "Timestamp", "The time of all events of the body", {"type": "string", "format": "date-time"}
+)
 EVENT_ID = header_parameter("Event-Id", "The id of the only event: an absolute IRI, or a UUID")
-IDEMPOTENCY_KEY = header_parameter("Idempotency-Key", "By which the same publication is known when it comes again")
+IDEMPOTENCY_KEY = header_parameter("Idempotency-Key", "The key by which a repeated publication is recognized")
 CONTENT_ENCODING = header_parameter(
-    "Content-Encoding", "How the body is packed", enum_schema(("gzip", "deflate", "zstd", "identity"))
+    "Content-Encoding", "The compression of the body", enum_schema(("gzip", "deflate", "zstd", "identity"))
 )
 
-PAGE_SIZE = Parameter("limit", "How many at most", schema={"type": "integer", "minimum": 1, "maximum": PAGE_ENTRIES})
+PAGE_SIZE = Parameter(
+    "limit", "Entries of the page, at most", schema={"type": "integer", "minimum": 1, "maximum": PAGE_ENTRIES}
+)
 CURSOR = Parameter("cursor", "The `next` of the page before", schema={"anyOf": [ref(POSITION), {"const": "earliest"}]})

@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Final
 
 from triplewire.http.openapi import operations as with_
+from triplewire.http.openapi.documents import DURATION_SCHEMA, SPAN_SCHEMA, START_SCHEMA
 from triplewire.http.openapi.operations import BodyContent, Operation, Parameter
-from triplewire.http.openapi.resource_schemas import DURATION_SCHEMA, SPAN_SCHEMA, START_SCHEMA
 from triplewire.http.openapi.schemas import enum_schema, ref
 from triplewire.http.openapi.stream_operations import NOTICES, STREAM_ANSWERS
 from triplewire.rdf import SYNTAXES
@@ -17,7 +17,7 @@ from triplewire.security import Verb
 from triplewire.storage.registry.subscriptions import SELECTOR_VALUES
 
 DATASET_GRAPHS: Final = 256
-"""Graphs that the parameters of one request name; each is a comparison with every quad."""
+"""Graphs in the parameters of one request; each is a comparison with every quad."""
 
 
 JSON = "application/json"
@@ -25,25 +25,27 @@ NDJSON = "application/x-ndjson"
 _SUBSCRIBE = (Verb.SUBSCRIBE,)
 _ADMIN = (Verb.ADMIN,)
 _SEE = (Verb.SUBSCRIBE, Verb.ADMIN)
-_GONE = {204: BodyContent(description="It is gone")}
+_GONE = {204: BodyContent(description="Removed")}
 
 MAKE_SUBSCRIPTION = Operation(
     "makeSubscription",
-    "Make subscriptions",
+    "Create subscriptions",
     _SUBSCRIBE,
-    description="One of an object, all or none of an array, and of lines each by itself. Each holds for every event "
-    "that is published after the answer.",
-    parameters=(Parameter("dry_run", "`1`: make none, but tell what it would match", schema=enum_schema(("0", "1"))),),
-    body=BodyContent({JSON: "Wishes", NDJSON: "Wish"}),
+    description="An object creates one, an array all or none, and each line one by itself. A subscription sees "
+    "every event that is published after the response.",
+    parameters=(
+        Parameter("dry_run", "`1`: create none, but return what it would match", schema=enum_schema(("0", "1"))),
+    ),
+    body=BodyContent({JSON: "SubscriptionRequests", NDJSON: "SubscriptionRequest"}),
     answers={
-        201: BodyContent({JSON: "Subscriptions"}, "They are made", headers=("Location",)),
-        200: BodyContent({JSON: "Rehearsal", NDJSON: "MadeLine"}, "A dry run; or a line for each line"),
+        201: BodyContent({JSON: "Subscriptions"}, "Created", headers=("Location",)),
+        200: BodyContent({JSON: "DryRun", NDJSON: "BulkResult"}, "The result of a dry run; or a line for each line"),
     },
     problems=(400, 404, 409, 413, 415, 422, 503, 507),
 )
 SUBSCRIPTIONS = Operation(
     "listSubscriptions",
-    "See subscriptions, a page at a time",
+    "List subscriptions",
     _SEE,
     parameters=(with_.PAGE_SIZE, with_.CURSOR),
     answers={200: BodyContent({JSON: "SubscriptionPage"})},
@@ -51,7 +53,7 @@ SUBSCRIPTIONS = Operation(
 )
 FIND_SUBSCRIPTION = Operation(
     "findSubscription",
-    "See a subscription",
+    "Get a subscription",
     _SEE,
     parameters=(with_.ID,),
     answers={200: BodyContent({JSON: "Subscription"})},
@@ -62,7 +64,7 @@ END_SUBSCRIPTION = Operation(
 )
 EXPLAIN_SUBSCRIPTION = Operation(
     "explainSubscription",
-    "See why a subscription matches an event, or not",
+    "Explain why a subscription matches an event, or not",
     _SEE,
     parameters=(
         with_.ID,
@@ -75,19 +77,19 @@ EXPLAIN_SUBSCRIPTION = Operation(
 )
 NOTIFICATIONS = Operation(
     "deliver",
-    "Listen to the notifications of a subscription",
+    "Receive the notifications of a subscription",
     _SUBSCRIBE,
-    description="Who does not say from where gets all that is kept since the subscription was made.",
+    description="Without a start, all retained notifications since the subscription was created are sent.",
     parameters=(with_.ID, *with_.LISTENING),
     answers=STREAM_ANSWERS,
     problems=(400, 403, 404, 406, 503),
-    tells=("NotificationMessage", "EndMessage", *NOTICES),
-    hears=("Acknowledging",),
+    sends=("NotificationMessage", "EndMessage", *NOTICES),
+    receives=("AcknowledgeMessage",),
 )
-TEMPLATES = Operation("listTemplates", "See the templates", _SEE, answers={200: BodyContent({JSON: "Templates"})})
+TEMPLATES = Operation("listTemplates", "List templates", _SEE, answers={200: BodyContent({JSON: "Templates"})})
 FIND_TEMPLATE = Operation(
     "findTemplate",
-    "See a template",
+    "Get a template",
     _SEE,
     parameters=(with_.NAME,),
     answers={200: BodyContent({JSON: "Template"})},
@@ -95,11 +97,11 @@ FIND_TEMPLATE = Operation(
 )
 PUT_TEMPLATE = Operation(
     "putTemplate",
-    "Make or replace a template",
+    "Create or replace a template",
     _ADMIN,
-    description="Instances that were made of it stay as they are.",
+    description="Instances of the old version stay as they are.",
     parameters=(with_.NAME,),
-    body=BodyContent({JSON: "TemplateText"}),
+    body=BodyContent({JSON: "TemplateRequest"}),
     answers={200: BodyContent({JSON: "Template"}, headers=("Location",))},
     problems=(400, 413, 415, 422, 507),
 )
@@ -108,52 +110,48 @@ REMOVE_TEMPLATE = Operation(
 )
 
 
-# Continuing: standing questions across events.
-
 SPARQL_TYPE = "application/sparql-query"
 TEXT_TYPE = "text/plain"
-_OF_A_TEXT = "; where the body is a query"
+_IF_TEXT = "; if the body is a query"
 
 REGISTER_QUERY = Operation(
     "registerQuery",
     "Register continuous queries",
     _SUBSCRIBE,
-    description="One of an object or of a text, all or none of an array, and of lines each by itself. Each counts all "
-    "that is published after the answer.",
+    description="An object or a text registers one, an array all or none, and each line one by itself. A query "
+    "counts all events that are published after the response.",
     parameters=(
-        Parameter("name", f"As it is called{_OF_A_TEXT}"),
+        Parameter("name", f"Its name{_IF_TEXT}"),
         Parameter(
             "semantics",
-            f"An answer for every combination of triples, or each once{_OF_A_TEXT}",
+            f"An answer for every combination of triples, or each once{_IF_TEXT}",
             schema=enum_schema(("bag", "set")),
         ),
         Parameter(
             "streams",
-            f"Only events of these{_OF_A_TEXT}",
+            f"Only events of these streams{_IF_TEXT}",
             schema=with_.repeated(ref("StreamName"), SELECTOR_VALUES),
         ),
         Parameter(
-            "within", f"The time within which all pieces of an answer must arrive{_OF_A_TEXT}", schema=DURATION_SCHEMA
+            "within", f"The time within which all pieces of an answer must arrive{_IF_TEXT}", schema=DURATION_SCHEMA
         ),
-        Parameter("span", f"Likewise, the number of positions{_OF_A_TEXT}", schema=SPAN_SCHEMA),
-        Parameter("from", f"What of the past counts, too{_OF_A_TEXT}", schema=START_SCHEMA),
-        Parameter("time", f"By which clock windows go{_OF_A_TEXT}", schema=enum_schema(("arrival", "event"))),
-        Parameter("lateness", f"By how much events may be late{_OF_A_TEXT}", schema=DURATION_SCHEMA),
-        Parameter(
-            "late", f"What becomes of an event that is later{_OF_A_TEXT}", schema=enum_schema(("drop", "revise"))
-        ),
-        Parameter("into", f"The stream to which answers are published{_OF_A_TEXT}", schema=ref("StreamName")),
+        Parameter("span", f"Likewise, the number of positions{_IF_TEXT}", schema=SPAN_SCHEMA),
+        Parameter("from", f"The start of the backfill{_IF_TEXT}", schema=START_SCHEMA),
+        Parameter("time", f"The time by which windows close{_IF_TEXT}", schema=enum_schema(("arrival", "event"))),
+        Parameter("lateness", f"How late events may be{_IF_TEXT}", schema=DURATION_SCHEMA),
+        Parameter("late", f"The treatment of events that are later{_IF_TEXT}", schema=enum_schema(("drop", "revise"))),
+        Parameter("into", f"The stream to which answers are published{_IF_TEXT}", schema=ref("StreamName")),
     ),
-    body=BodyContent({JSON: "Inquiries", NDJSON: "Inquiry", SPARQL_TYPE: None, TEXT_TYPE: None}),
+    body=BodyContent({JSON: "QueryRequests", NDJSON: "QueryRequest", SPARQL_TYPE: None, TEXT_TYPE: None}),
     answers={
-        201: BodyContent({JSON: "ContinuousQueries"}, "They are registered", headers=("Location",)),
-        200: BodyContent({NDJSON: "MadeLine"}, "A line for each line"),
+        201: BodyContent({JSON: "ContinuousQueries"}, "Registered", headers=("Location",)),
+        200: BodyContent({NDJSON: "BulkResult"}, "A line for each line"),
     },
     problems=(400, 403, 413, 415, 422, 503, 507),
 )
 QUERIES = Operation(
     "listQueries",
-    "See continuous queries, a page at a time",
+    "List continuous queries",
     _SEE,
     parameters=(with_.PAGE_SIZE, with_.CURSOR),
     answers={200: BodyContent({JSON: "QueryPage"})},
@@ -161,7 +159,7 @@ QUERIES = Operation(
 )
 FIND_QUERY = Operation(
     "findQuery",
-    "See a continuous query, and how it is doing",
+    "Get a continuous query and its statistics",
     _SEE,
     parameters=(with_.QUERY_ID,),
     answers={200: BodyContent({JSON: "ContinuousQuery"})},
@@ -172,25 +170,23 @@ END_QUERY = Operation(
     "End a continuous query",
     _SEE,
     parameters=(with_.QUERY_ID,),
-    answers={204: BodyContent(description="It is gone")},
+    answers={204: BodyContent(description="Removed")},
     problems=(404, 507),
 )
 
 QUERY_ANSWERS = Operation(
     "answers",
-    "Listen to the answers of a continuous query",
+    "Receive the answers of a continuous query",
     _SUBSCRIBE,
-    description="Who does not say from where gets all that is kept since the query was registered. Those of windows "
-    "and of CONSTRUCT are events, all others notifications.",
+    description="Without a start, all retained answers since the query was registered are sent. Answers of "
+    "windows and of CONSTRUCT are events, all others notifications.",
     parameters=(with_.QUERY_ID, *with_.LISTENING),
     answers=STREAM_ANSWERS,
     problems=(400, 403, 404, 406, 503),
-    tells=("AnswerMessage", "EventMessage", "EndMessage", *NOTICES),
-    hears=("Acknowledging",),
+    sends=("AnswerMessage", "EventMessage", "EndMessage", *NOTICES),
+    receives=("AcknowledgeMessage",),
 )
 
-
-# Querying: SPARQL over history, and the ontologies that give its words a meaning.
 
 _READ_ONTOLOGIES = (Verb.QUERY, Verb.SUBSCRIBE, Verb.ADMIN)
 _RDF = {each.media_type: None for each in SYNTAXES}
@@ -208,36 +204,36 @@ RESULT_TYPES: dict[str, str | None] = {
     "text/plain": None,
     "application/json": None,
 }
-"""The formats of answers, and of explanations."""
+"""Media types of query results and explanations."""
 
 _QUERY = (
     Parameter("default-graph-uri", "The default graph, in place of FROM", schema=_IRIS),
     Parameter("named-graph-uri", "The named graphs, in place of FROM NAMED", schema=_IRIS),
     with_.FORMAT,
     Parameter("timeout", "Seconds, at most those of the settings", schema={"type": "number"}),
-    Parameter("engine", "What answers it", schema=enum_schema(("auto", "duckdb", "spark"))),
-    Parameter("entailment", "What follows from the ontologies counts, too", schema=enum_schema(("none", "rdfs"))),
-    Parameter("explain", "Not the answer, but how it is found", schema=enum_schema(("text", "json"))),
-    Parameter("version", "The number of a version of the lake", schema={"type": "integer", "minimum": 0}),
+    Parameter("engine", "The engine", schema=enum_schema(("auto", "duckdb", "spark"))),
+    Parameter("entailment", "The entailment regime", schema=enum_schema(("none", "rdfs"))),
+    Parameter("explain", "Return the plan instead of results", schema=enum_schema(("text", "json"))),
+    Parameter("version", "A version of the lake", schema={"type": "integer", "minimum": 0}),
     Parameter(
-        "as_of", "The version that was the newest at this time", schema={"type": "string", "format": "date-time"}
+        "as_of", "A time; the version that was the newest then", schema={"type": "string", "format": "date-time"}
     ),
 )
-_ANSWERED = {200: BodyContent(RESULT_TYPES, "The answer, as it is found")}
+_ANSWERED = {200: BodyContent(RESULT_TYPES, "The results, as they are found")}
 _REFUSED = (400, 404, 406, 413, 422, 503)
 
 SPARQL_GET = Operation(
     "query",
-    "Ask SPARQL of history",
+    "Query history by SPARQL",
     (Verb.QUERY,),
-    description="SPARQL 1.1 Protocol. Without a query it is answered with the service description.",
+    description="SPARQL 1.1 Protocol. Without a query, the response is the service description.",
     parameters=(Parameter("query", "The query"), *_QUERY),
     answers=_ANSWERED,
     problems=_REFUSED,
 )
 SPARQL_POST = Operation(
     "queryByPost",
-    "Ask SPARQL of history, with the query in the body",
+    "Query history by SPARQL, with the query in the body",
     (Verb.QUERY,),
     description="A form with the same parameters, or the query itself.",
     parameters=_QUERY,
@@ -247,13 +243,13 @@ SPARQL_POST = Operation(
 )
 ONTOLOGIES = Operation(
     "listOntologies",
-    "See the ontologies",
+    "List ontologies",
     _READ_ONTOLOGIES,
     answers={200: BodyContent({"application/json": "Ontologies"})},
 )
 FIND_ONTOLOGY = Operation(
     "findOntology",
-    "Read an ontology",
+    "Get an ontology",
     _READ_ONTOLOGIES,
     parameters=(with_.NAME,),
     answers={200: BodyContent(_RDF, "Its triples", headers=("ETag",))},
@@ -273,34 +269,32 @@ REMOVE_ONTOLOGY = Operation(
     "Remove an ontology",
     _ADMIN,
     parameters=(with_.NAME,),
-    answers={204: BodyContent(description="It is gone")},
+    answers={204: BodyContent(description="Removed")},
     problems=(404, 409, 507),
 )
 
 
-# Admitting: the tokens by which people are known.
-
 _ID = (
     with_.path_parameter(
-        "id", "The id of the token, which is no secret", {"type": "string", "pattern": "^[a-z0-9]{10}$"}
+        "id", "The id of the token, which is not secret", {"type": "string", "pattern": "^[a-z0-9]{10}$"}
     ),
 )
 
 CREATE_TOKEN = Operation(
     "createToken",
-    "Make a token",
+    "Create a token",
     _ADMIN,
-    description="No other answer ever has the token itself. The first one that is made closes the door.",
-    body=BodyContent({JSON: "TokenOrder"}),
-    answers={201: BodyContent({JSON: "NewToken"}, "It is good from now on", headers=("Location",))},
+    description="No other response ever has the text of the token. The first token turns authentication on.",
+    body=BodyContent({JSON: "TokenRequest"}),
+    answers={201: BodyContent({JSON: "NewToken"}, "Created", headers=("Location",))},
     problems=(400, 409, 413, 415, 422, 507),
 )
 TOKENS = Operation(
-    "listTokens", "See the tokens, without their secrets", _ADMIN, answers={200: BodyContent({JSON: "Tokens"})}
+    "listTokens", "List tokens, without their secrets", _ADMIN, answers={200: BodyContent({JSON: "Tokens"})}
 )
 FIND_TOKEN = Operation(
     "findToken",
-    "See a token, without its secret",
+    "Get a token, without its secret",
     _ADMIN,
     parameters=_ID,
     answers={200: BodyContent({JSON: "Token"})},
@@ -308,25 +302,23 @@ FIND_TOKEN = Operation(
 )
 REVOKE_TOKEN = Operation(
     "revokeToken",
-    "Revoke a token, and send away who came in by it",
+    "Revoke a token, and end its sessions",
     _ADMIN,
     parameters=_ID,
-    answers={204: BodyContent(description="It is good for nothing, at every edge")},
+    answers={204: BodyContent(description="Revoked, at every edge")},
     problems=(404, 507),
 )
 
 
-# Governing: the policy on who sees what, and who may publish what.
-
 TOML_TYPE = "application/toml"
 _POLICY_TEXT = BodyContent({TOML_TYPE: None, "text/plain": None}, "The policy, as TOML.")
-_POLICY_ANSWER = BodyContent({"application/json": None}, "Its version, and how many rules it has.")
-_VERSION = Parameter("version", "A version that was in force once; without it, the one that is.")
-_DRY_RUN = Parameter("dry_run", "1 checks the policy and leaves what is in force.", schema={"enum": ["0", "1"]})
+_POLICY_ANSWER = BodyContent({"application/json": None}, "The version and the number of rules.")
+_VERSION = Parameter("version", "An earlier version; by default the one in force.")
+_DRY_RUN = Parameter("dry_run", "`1` checks the policy, and does not load it.", schema={"enum": ["0", "1"]})
 
 FIND_POLICY = Operation(
     "findPolicy",
-    "Read the policy in force",
+    "Get the policy in force",
     _ADMIN,
     parameters=(_VERSION,),
     answers={200: BodyContent({TOML_TYPE: None})},
@@ -334,34 +326,28 @@ FIND_POLICY = Operation(
 )
 LOAD_POLICY = Operation(
     "loadPolicy",
-    "Load a policy in place of what is in force",
+    "Load a policy",
     _ADMIN,
-    description="It is checked first. Events from the version's position on are matched under it; whatever is read "
-    "from then on is read under it.",
+    description="It is checked first. Events from the version's position on are matched under it; everything "
+    "that is read from then on is read under it.",
     parameters=(_DRY_RUN,),
     body=_POLICY_TEXT,
     answers={200: _POLICY_ANSWER},
     problems=(400, 413, 415),
 )
-REMOVE_POLICY = Operation(
-    "removePolicy", "Have no policy from now on", _ADMIN, answers={204: BodyContent({})}, problems=(404,)
-)
-POLICY_VERSIONS = Operation(
-    "listPolicyVersions", "See all versions of the policy", _ADMIN, answers={200: _POLICY_ANSWER}
-)
+REMOVE_POLICY = Operation("removePolicy", "Remove the policy", _ADMIN, answers={204: BodyContent({})}, problems=(404,))
+POLICY_VERSIONS = Operation("listPolicyVersions", "List versions of the policy", _ADMIN, answers={200: _POLICY_ANSWER})
 
-
-# Shaping: what the events of a stream are to conform to.
 
 _READ_SHAPES = (Verb.PUBLISH, Verb.CONSUME)
-_MODE = Parameter("mode", "What becomes of events that do not conform", schema=enum_schema(("refuse", "mark")))
+_MODE = Parameter("mode", "The treatment of events that do not conform", schema=enum_schema(("refuse", "mark")))
 
 PUT_SHAPES = Operation(
     "putShapes",
-    "Give a stream shapes",
+    "Set the shapes of a stream",
     _ADMIN,
-    description="SHACL Core, in place of what the stream had. What is published after the answer is judged by them: "
-    "refused with the report, or marked by the header `Shapes`.",
+    description="SHACL Core. Events that are published after the response are validated by them: refused with "
+    "the report, or marked by the header `Shapes`.",
     parameters=(with_.STREAM, _MODE),
     body=BodyContent(_RDF, "The shapes"),
     answers={200: BodyContent({"application/json": None}, "Their stream, mode, version and number of triples")},
@@ -369,7 +355,7 @@ PUT_SHAPES = Operation(
 )
 FIND_SHAPES = Operation(
     "findShapes",
-    "Read the shapes of a stream",
+    "Get the shapes of a stream",
     _READ_SHAPES,
     "stream",
     parameters=(with_.STREAM,),
@@ -378,39 +364,37 @@ FIND_SHAPES = Operation(
 )
 REMOVE_SHAPES = Operation(
     "removeShapes",
-    "Take the shapes from a stream",
+    "Remove the shapes of a stream",
     _ADMIN,
     parameters=(with_.STREAM,),
-    answers={204: BodyContent(description="They are gone")},
+    answers={204: BodyContent(description="Removed")},
     problems=(400, 404, 507),
 )
 
 
-# Running: how the service is doing, who repeats it, and what is erased from it.
-
 _RELAY = with_.path_parameter("id", "The id of the relay", {"type": "string", "pattern": "^[A-Za-z0-9-]{1,64}$"})
 _TEXT = {"type": "string", "minLength": 1, "maxLength": HEADER_CHARACTERS}
-_BY = Parameter("by", "Who asks for it, as the receipt will say", schema=_TEXT)
-_RECEIPT = {202: BodyContent({JSON: "Erasure"}, "It will be done; nobody is shown it any more", headers=("Location",))}
+_BY = Parameter("by", "Who requests it, for the receipt", schema=_TEXT)
+_RECEIPT = {202: BodyContent({JSON: "Erasure"}, "Accepted; no client sees the events any more", headers=("Location",))}
 
-INDEX = Operation("index", "See where to go", answers={200: BodyContent({JSON: "Index"})})
+INDEX = Operation("index", "List entry points", answers={200: BodyContent({JSON: "Index"})})
 HEALTH = Operation(
     "health",
-    "See whether the service is well",
+    "Check the health of the service",
     answers={
-        200: BodyContent({JSON: "Health"}, "What is published gets matched, be it late"),
-        503: BodyContent({JSON: "Health"}, "The pipeline starts, or is down; publishing works"),
+        200: BodyContent({JSON: "Health"}, "Events are matched, perhaps late"),
+        503: BodyContent({JSON: "Health"}, "The pipeline is starting or down; publishing works"),
     },
 )
 METRICS = Operation(
-    "metrics", "Read the metrics", _ADMIN, answers={200: BodyContent({"text/plain": None}, "For Prometheus")}
+    "metrics", "Get metrics", _ADMIN, answers={200: BodyContent({"text/plain": None}, "For Prometheus")}
 )
 EDGES = Operation(
-    "listEdges", "See the edges over the same stores", _ADMIN, answers={200: BodyContent({JSON: "Edges"})}
+    "listEdges", "List the edges over the same stores", _ADMIN, answers={200: BodyContent({JSON: "Edges"})}
 )
 REPEATERS = Operation(
     "listRepeaters",
-    "See who repeats the streams",
+    "List repeaters of streams",
     (Verb.CONSUME, Verb.ADMIN),
     answers={200: BodyContent({JSON: "Repeaters"})},
 )
@@ -418,14 +402,14 @@ PUT_REPEATER = Operation(
     "putRepeater",
     "Announce a repeater",
     _ADMIN,
-    description="To be said again before it is forgotten.",
+    description="An announcement must be repeated before it expires.",
     parameters=(_RELAY,),
     body=BodyContent({JSON: "Announcement"}),
-    answers={204: BodyContent(description="It is known")},
+    answers={204: BodyContent(description="Announced")},
     problems=(400, 422),
 )
 REMOVE_REPEATER = Operation(
-    "removeRepeater", "Take a repeater back", _ADMIN, parameters=(_RELAY,), answers=_GONE, problems=(400,)
+    "removeRepeater", "Withdraw a repeater", _ADMIN, parameters=(_RELAY,), answers=_GONE, problems=(400,)
 )
 ERASE_EVENT = Operation(
     "eraseEvent",
@@ -440,12 +424,14 @@ ERASE_EVENT = Operation(
 )
 ERASE_MANY = Operation(
     "eraseEvents",
-    "Erase all of a source, or all about a subject",
+    "Erase all events of a source, or all about a subject",
     _ADMIN,
-    description="One of `source` and `subject` is to be given.",
+    description="Give either `source` or `subject`.",
     parameters=(
-        Parameter("source", "The source whose events go", schema=_TEXT),
-        Parameter("subject", "The IRI about which nothing is to stay", schema={"type": "string", "format": "iri"}),
+        Parameter("source", "The source whose events are erased", schema=_TEXT),
+        Parameter(
+            "subject", "The IRI that is erased with all triples about it", schema={"type": "string", "format": "iri"}
+        ),
         _BY,
     ),
     answers=_RECEIPT,
@@ -453,7 +439,7 @@ ERASE_MANY = Operation(
 )
 ERASURES = Operation(
     "listErasures",
-    "See the receipts of erasures, a page at a time",
+    "List receipts of erasures",
     _ADMIN,
     parameters=(with_.PAGE_SIZE, with_.CURSOR),
     answers={200: BodyContent({JSON: "ErasurePage"})},
@@ -461,7 +447,7 @@ ERASURES = Operation(
 )
 FIND_ERASURE = Operation(
     "findErasure",
-    "See the receipt of an erasure",
+    "Get the receipt of an erasure",
     _ADMIN,
     parameters=(with_.path_parameter("id", "The id of the receipt"),),
     answers={200: BodyContent({JSON: "Erasure"})},
@@ -469,22 +455,20 @@ FIND_ERASURE = Operation(
 )
 
 
-# Describing: what is served, for machines and for people.
-
-_SAME = BodyContent(description="It is still the one that the client has", headers=("ETag",))
+_SAME = BodyContent(description="Not modified", headers=("ETag",))
 
 OPENAPI = Operation(
     "openapi",
-    "Read this description of every route",
+    "Get the OpenAPI document",
     answers={200: BodyContent({JSON: None}, "OpenAPI 3.1", headers=("ETag",)), 304: _SAME},
 )
 ASYNCAPI = Operation(
     "asyncapi",
-    "Read the description of every channel",
+    "Get the AsyncAPI document",
     answers={200: BodyContent({JSON: None}, "AsyncAPI 3.0", headers=("ETag",)), 304: _SAME},
 )
 DOCS = Operation(
     "docs",
-    "Read the description of every route in a browser",
+    "Get the OpenAPI document as a page",
     answers={200: BodyContent({"text/html": None}, "A page", headers=("ETag",)), 304: _SAME},
 )

@@ -1,11 +1,26 @@
-"""JSON schemas (2020-12, the dialect of OpenAPI 3.1): builders, shared schemas, and the schemas of what is published
-and delivered.
+"""JSON schemas (2020-12, the dialect of OpenAPI 3.1): builders, a generator from dataclasses, and shared schemas.
+
+A `Document` is a JSON object of the API, written as a dataclass. Its schema is generated: the type of a field gives
+the schema of the member, a field without a default is required, and the docstring is the description.
+
+    @dataclass(frozen=True)
+    class OntologyDocument(Document):
+        name: str
+        triples: int
+
+is the schema `Ontology`. Integers are counts, from 0 on. `Annotated[str, Keywords(maxLength=64)]` adds to a schema;
+`Annotated[str, ref("Position")]` refers to another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from enum import StrEnum
+from functools import cache
+from inspect import cleandoc
+from types import NoneType, UnionType
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from triplewire.sparql.syntax.windows import STREAM_NAME_CHARACTERS
 
@@ -16,43 +31,58 @@ BOOLEAN: Schema = {"type": "boolean"}
 NUMBER: Schema = {"type": "number"}
 COUNT: Schema = {"type": "integer", "minimum": 0}
 OBJECT: Schema = {"type": "object"}
-TIME: Schema = {"type": "string", "format": "date-time"}
-MICROSECONDS: Schema = {"type": "integer", "minimum": 0, "description": "Microseconds since the epoch"}
+
 TEXTS: Schema = {"type": "array", "items": STRING}
 
 
-def ref(name: str) -> Schema:
-    """One of the schemas that have names."""
-    return {"$ref": f"#/components/schemas/{name}"}
+class Keywords(dict[str, Any]):
+    """Keywords of a schema beside a type: `Annotated[str, Keywords(maxLength=64)]`. Annotations must be hashable."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+TIME = Keywords(type="string", format="date-time")
+
+ABSENT: Any = object()
+"""The default of an optional member: it is left out of the JSON object."""
+
+_PRIMITIVES: dict[Any, Schema] = {
+    str: STRING,
+    bool: BOOLEAN,
+    int: COUNT,
+    float: NUMBER,
+    NoneType: {"type": "null"},
+    Any: {},
+}
+
+
+def ref(name: str) -> Keywords:
+    """Refer to a schema by its name."""
+    return Keywords({"$ref": f"#/components/schemas/{name}"})
 
 
 def object_schema(
-    properties: Mapping[str, Schema],
-    *,
-    optional: Mapping[str, Schema] | None = None,
-    closed: bool = False,
-    about: str = "",
+    properties: Mapping[str, Schema], *, optional: Mapping[str, Schema] | None = None, description: str = ""
 ) -> Schema:
-    """An object. What is told may have more members some day, so that clients pass over what they do not know; what is
-    sent may not, so that a misspelt one does not go unnoticed."""
-    whole: dict[str, Any] = {"type": "object", "properties": {**properties, **(optional or {})}}
-    whole |= {"required": list(properties)} if properties else {}
-    whole |= {"additionalProperties": False} if closed else {}
-    return whole | ({"description": about} if about else {})
+    """An object that may have further members, so that clients ignore what they do not know."""
+    schema: dict[str, Any] = {"type": "object", "properties": {**properties, **(optional or {})}}
+    schema |= {"required": list(properties)} if properties else {}
+    return schema | ({"description": description} if description else {})
 
 
 def array_schema(items: Schema, least: int = 0, most: int | None = None) -> Schema:
-    """A list."""
-    bounds = {name: bound for name, bound in (("minItems", least), ("maxItems", most)) if bound}
-    return {"type": "array", "items": items, **bounds}
+    return {"type": "array", "items": items, **array_bounds(least, most)}
 
 
-def any_of(*choices: Schema) -> Schema:
-    return {"anyOf": list(choices)}
+def array_bounds(least: int = 0, most: int | None = None) -> Keywords:
+    return Keywords({name: bound for name, bound in (("minItems", least), ("maxItems", most)) if bound})
+
+
+def any_of(*choices: Schema) -> Keywords:
+    return Keywords(anyOf=list(choices))
 
 
 def nullable(schema: Schema) -> Schema:
-    """That, or null."""
     return any_of(schema, {"type": "null"})
 
 
@@ -60,10 +90,91 @@ def enum_schema(values: Sequence[str]) -> Schema:
     return {"type": "string", "enum": list(values)}
 
 
-# Shared: what stands in many documents, and the problem document (RFC 9457).
+@dataclass(frozen=True, kw_only=True)
+class Document:
+    """A JSON object of the API. Optional members have the default `ABSENT`."""
+
+    extra: ClassVar[Schema] = {}
+    """Members that its schema has besides."""
+
+    @classmethod
+    @cache
+    def names(cls) -> tuple[str, ...]:
+        """The names of its members."""
+        return tuple(map(_member_name, fields(cls)))
+
+    def to_json(self) -> dict[str, Any]:
+        """The members that are not absent."""
+        members = ((_member_name(each), getattr(self, each.name)) for each in fields(self))
+        return {name: _to_json(value) for name, value in members if value is not ABSENT}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestDocument(Document):
+    """A JSON object that clients send: another member is an error, so that a misspelt one does not go unnoticed."""
+
+    extra: ClassVar[Schema] = {"additionalProperties": False}
+
+
+def _member_name(member: Field[Any]) -> str:
+    """The name of a field without a trailing underscore, unless its metadata has another."""
+    return str(member.metadata.get("name", member.name.removesuffix("_")))
+
+
+def _to_json(value: object) -> object:
+    if isinstance(value, Document):
+        return value.to_json()
+    return [_to_json(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def document_name(document: type) -> str:
+    return document.__name__.removesuffix("Document")
+
+
+def document_schema(document: type[Any], *, complete: bool = False, but: Sequence[str] = ()) -> Schema:
+    """Generate the schema of a dataclass, without some fields; in a `complete` one every field is required."""
+    hints = get_type_hints(document, include_extras=True)
+    members = [each for each in fields(document) if each.name not in but]
+    required = [_member_name(each) for each in members if complete or each.default is MISSING]
+    schema: dict[str, Any] = {"type": "object"}
+    schema["properties"] = {_member_name(each): schema_of(hints[each.name]) for each in members}
+    schema |= {"required": required} if required else {}
+    description = _docstring(document)
+    schema |= {"description": description} if description else {}
+    return schema | getattr(document, "extra", {})
+
+
+def schema_of(annotation: Any) -> Schema:  # noqa: ANN401 - any type annotation
+    """Generate the schema of a type; a dataclass is referred to by its name."""
+    if annotation in _PRIMITIVES:
+        return _PRIMITIVES[annotation]
+    if isinstance(annotation, type) and is_dataclass(annotation):
+        return ref(document_name(annotation))
+    if isinstance(annotation, type) and issubclass(annotation, StrEnum):
+        return enum_schema([each.value for each in annotation])
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        (added,) = arguments[1:]
+        return added if "$ref" in added or "anyOf" in added else {**schema_of(arguments[0]), **added}
+    if origin is Literal:
+        return enum_schema(arguments)
+    if origin in (Union, UnionType):
+        return any_of(*(schema_of(each) for each in arguments))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return OBJECT if arguments[1] is Any else {"type": "object", "additionalProperties": schema_of(arguments[1])}
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        return {"type": "array"} if arguments[0] is Any else {"type": "array", "items": schema_of(arguments[0])}
+    raise TypeError(f"there is no JSON schema for {annotation}")
+
+
+def _docstring(document: type) -> str:
+    """The docstring on one line; dataclasses without one have their signature there."""
+    text = document.__doc__ or ""
+    return "" if text.startswith(f"{document.__name__}(") else " ".join(cleandoc(text).split())
+
 
 POSITION = "Position"
-MARK = "Mark"
+RESUME_TOKEN = "ResumeToken"
 PROBLEM = "Problem"
 RESULTS = "Results"
 
@@ -71,12 +182,12 @@ SHARED_SCHEMAS: dict[str, Schema] = {
     POSITION: {
         "type": "string",
         "pattern": "^[0-9a-f]{16}$",
-        "description": "A place in the order of all events. Opaque; as texts positions sort as events do.",
+        "description": "The position of an event in the order of all events. Opaque; positions sort as events do.",
     },
-    MARK: {
+    RESUME_TOKEN: {
         "type": "string",
         "pattern": "^[0-9a-f]{16}(~[0-9a-f]{16})?$",
-        "description": "A position, and where a subscription was made: from where to resume among many of them.",
+        "description": "Where to resume: a position, and that of a subscription where a connection has several.",
     },
     "StreamName": {
         "type": "string",
@@ -98,7 +209,7 @@ SHARED_SCHEMAS: dict[str, Schema] = {
             "refused": array_schema(ref("Refusal")),
             "refusals": COUNT,
         },
-        about="What is wrong, where in the input, and what would be right (RFC 9457).",
+        description="A problem (RFC 9457): the error, its place in the input, and what would be right.",
     ),
     RESULTS: {
         "type": "object",
@@ -109,8 +220,6 @@ SHARED_SCHEMAS: dict[str, Schema] = {
 }
 
 
-# Publishing: what publishers send in JSON, and what they are told.
-
 PUBLISH_SCHEMAS: dict[str, Schema] = {
     "Receipt": object_schema(
         {"events": COUNT, "first": ref(POSITION), "last": ref(POSITION), "position": ref(POSITION)},
@@ -120,12 +229,12 @@ PUBLISH_SCHEMAS: dict[str, Schema] = {
             "refused": array_schema(ref("Refusal")),
             "refusals": COUNT,
         },
-        about="What became of a body: everything in it that was taken is durable.",
+        description="The result of a publish request: everything that was accepted is durable.",
     ),
     "Refusal": object_schema(
         {"item": COUNT, "problem": ref(PROBLEM)},
         optional={"line": COUNT},
-        about="An item of a body that was not taken.",
+        description="An item of a body that was refused.",
     ),
     "Item": {
         **object_schema(
@@ -133,14 +242,14 @@ PUBLISH_SCHEMAS: dict[str, Schema] = {
             optional={
                 "event": STRING,
                 "time": STRING,
-                "source": any_of(STRING, {"type": "null"}),
-                "application": any_of(STRING, {"type": "null"}),
+                "source": nullable(STRING),
+                "application": nullable(STRING),
                 "headers": OBJECT,
                 "format": STRING,
                 "body": STRING,
             },
         ),
-        "description": "An event on a line: as listeners are told it, or a JSON-LD document.",
+        "description": "An event on a line: as subscribers receive it, or a JSON-LD document.",
     },
     "Acknowledgement": {
         **any_of(
@@ -151,35 +260,30 @@ PUBLISH_SCHEMAS: dict[str, Schema] = {
                 {"end": object_schema({"items": COUNT, "events": COUNT, "repeated": COUNT, "refused": COUNT})}
             ),
         ),
-        "description": "What a publisher that keeps publishing is told, of each item once it is durable.",
+        "description": "The acknowledgement of one item of a streaming publish, sent once it is durable.",
     },
 }
 
 
-# Telling: the messages that listeners get, as lines of JSON and WebSockets have them.
-#
-# Server-sent events have the `type` as the event's name, and the rest as data.
+def _message(type: str, description: str, fields: dict[str, Schema], **optional: Schema) -> Schema:
+    return object_schema({"type": {"const": type}, **fields}, optional=optional, description=description)
 
 
-def _message(type: str, about: str, fields: dict[str, Schema], **optional: Schema) -> Schema:
-    return object_schema({"type": {"const": type}, **fields}, optional=optional, about=about)
-
-
-_PLACE: dict[str, Any] = {"position": ref(POSITION), "stream": ref("StreamName"), "event": STRING, "time": TIME}
+_EVENT: dict[str, Any] = {"position": ref(POSITION), "stream": ref("StreamName"), "event": STRING, "time": TIME}
 
 MESSAGE_SCHEMAS: dict[str, Schema] = {
     "EventMessage": _message(
         "event",
         "An event of a stream. `body` is N-Quads.",
-        {**_PLACE, "source": nullable(STRING), "application": nullable(STRING), "format": STRING, "body": STRING},
-        id=ref(MARK),
+        {**_EVENT, "source": nullable(STRING), "application": nullable(STRING), "format": STRING, "body": STRING},
+        id=ref(RESUME_TOKEN),
         headers=OBJECT,
     ),
     "NotificationMessage": _message(
         "notification",
-        "What a subscription asks for has happened.",
-        {"subscription": STRING, "kind": ref("Kind"), **_PLACE},
-        id=ref(MARK),
+        "A subscription matched an event.",
+        {"subscription": STRING, "kind": ref("Kind"), **_EVENT},
+        id=ref(RESUME_TOKEN),
         results=ref(RESULTS),
         format=STRING,
         body=STRING,
@@ -188,9 +292,9 @@ MESSAGE_SCHEMAS: dict[str, Schema] = {
     ),
     "AnswerMessage": _message(
         "notification",
-        "A continuous query has found something: all that one event has completed, or that there was before.",
+        "Solutions of a continuous query: all that one event has completed, or that there were before.",
         {"query": STRING, "kind": ref("Kind"), "position": ref(POSITION), "time": TIME},
-        id=ref(MARK),
+        id=ref(RESUME_TOKEN),
         stream=ref("StreamName"),
         event=STRING,
         results=ref(RESULTS),
@@ -198,8 +302,8 @@ MESSAGE_SCHEMAS: dict[str, Schema] = {
     ),
     "PositionMessage": _message(
         "position",
-        "From where on it goes; the first message, and where nothing else tells it.",
-        {"position": ref(MARK)},
+        "The position from which messages follow; the first message, and sent where no other message carries it.",
+        {"position": ref(RESUME_TOKEN)},
         missed=BOOLEAN,
         earliest=ref(POSITION),
         subscription=STRING,
@@ -208,48 +312,58 @@ MESSAGE_SCHEMAS: dict[str, Schema] = {
     ),
     "GapMessage": _message(
         "gap",
-        "Events at some of these positions are kept no more.",
+        "Events at some of these positions are no longer retained.",
         {"asked": ref(POSITION), "earliest": ref(POSITION)},
         first=ref(POSITION),
         last=ref(POSITION),
         detail=STRING,
     ),
     "SlowMessage": _message(
-        "slow", "The last message: read too slowly.", {"position": ref(MARK), "detail": STRING}, limit=NUMBER
+        "slow", "The last message: read too slowly.", {"position": ref(RESUME_TOKEN), "detail": STRING}, limit=NUMBER
     ),
     "UndecidedMessage": _message(
         "undecided",
-        "In the place of an event on which a sieve took too long.",
+        "Sent in place of an event on which a filter took too long.",
         {"position": ref(POSITION), "detail": STRING},
     ),
     "ClosingMessage": _message(
         "closing",
         "The last message: come back after so many milliseconds.",
-        {"position": ref(MARK), "retry": COUNT, "detail": STRING},
+        {"position": ref(RESUME_TOKEN), "retry": COUNT, "detail": STRING},
     ),
     "MoveMessage": _message(
         "move",
-        "The last message: go on at the location.",
+        "The last message: continue at the location.",
         {"position": ref(POSITION), "location": STRING, "retry": COUNT, "detail": STRING},
     ),
     "FailedMessage": _message(
-        "failed", "The last message: a sieve does not work.", {"position": ref(POSITION), "detail": STRING}
+        "failed", "The last message: a filter failed.", {"position": ref(POSITION), "detail": STRING}
     ),
     "EndMessage": _message(
-        "end", "The subscription, or the query, was ended.", {"detail": STRING}, subscription=STRING, query=STRING
+        "end", "The subscription or query has ended.", {"detail": STRING}, subscription=STRING, query=STRING
     ),
-    "LeftMessage": _message("left", "It is listened to no more.", {}, subscription=STRING, query=STRING, stream=STRING),
-    "ProblemMessage": _message("problem", "What a client said cannot be done.", {"problem": ref(PROBLEM)}),
+    "LeftMessage": _message(
+        "left", "The connection no longer includes it.", {}, subscription=STRING, query=STRING, stream=STRING
+    ),
+    "ProblemMessage": _message("problem", "A message of the client was refused.", {"problem": ref(PROBLEM)}),
 }
 
 CLIENT_MESSAGE_SCHEMAS: dict[str, Schema] = {
-    "Acknowledging": object_schema({"ack": ref(MARK)}, about="Done with that message and all before it."),
-    "Subscribing": object_schema(
-        {"subscribe": STRING}, optional={"after": STRING}, about="Tell of a subscription, too, over this connection."
+    "AcknowledgeMessage": object_schema(
+        {"ack": ref(RESUME_TOKEN)}, description="The client has processed this message and all before it."
     ),
-    "Unsubscribing": object_schema({"unsubscribe": STRING}, about="Tell no more of a subscription."),
-    "Streaming": object_schema({"stream": STRING}, optional={"after": STRING}, about="Tell of a stream, too."),
-    "Unstreaming": object_schema({"unstream": STRING}, about="Tell no more of a stream."),
-    "Querying": object_schema({"query": STRING}, optional={"after": STRING}, about="Tell of a continuous query, too."),
-    "Unquerying": object_schema({"unquery": STRING}, about="Tell no more of a query."),
+    "SubscribeMessage": object_schema(
+        {"subscribe": STRING}, optional={"after": STRING}, description="Add a subscription to this connection."
+    ),
+    "UnsubscribeMessage": object_schema(
+        {"unsubscribe": STRING}, description="Remove a subscription from this connection."
+    ),
+    "StreamMessage": object_schema(
+        {"stream": STRING}, optional={"after": STRING}, description="Add a stream to this connection."
+    ),
+    "UnstreamMessage": object_schema({"unstream": STRING}, description="Remove a stream from this connection."),
+    "QueryMessage": object_schema(
+        {"query": STRING}, optional={"after": STRING}, description="Add a continuous query to this connection."
+    ),
+    "UnqueryMessage": object_schema({"unquery": STRING}, description="Remove a continuous query from this connection."),
 }

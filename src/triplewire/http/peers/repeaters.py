@@ -19,7 +19,7 @@ from aiohttp import web
 
 from triplewire.config.files import replace_file
 from triplewire.http.openapi import resource_operations, serves
-from triplewire.http.openapi.resource_schemas import RELAY_STREAMS
+from triplewire.http.openapi.documents import RELAY_STREAMS
 from triplewire.http.resources.bodies import SUBSCRIPTION_BODY_BYTES
 from triplewire.model.clock import Clock
 from triplewire.model.errors import BadRequest, InvalidField

@@ -23,6 +23,7 @@ from aiohttp import web
 from triplewire.config.files import replace_file, sync
 from triplewire.config.metrics import Metrics, StreamTraffic
 from triplewire.config.status import (
+    EdgeState,
     EdgeStatus,
     read_statuses,
     remove_status,
@@ -59,7 +60,7 @@ class EdgeStatusReporter:
         flows: Callable[[], Sequence[StreamTraffic]],
     ) -> None:
         self.location = location
-        self.state = "starting"
+        self.state: EdgeState = "starting"
         self._clock = clock
         self._metrics = metrics
         self._max_listeners = max_listeners
@@ -113,7 +114,7 @@ class EdgeStatusReporter:
         if self.location.folder is not None:
             remove_status(self.location.folder, self.location.name)
 
-    def change_state(self, state: str) -> None:
+    def change_state(self, state: EdgeState) -> None:
         """Write at once that the state is another."""
         self.state = state
         if self.location.folder is not None:
