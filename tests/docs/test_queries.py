@@ -10,7 +10,7 @@ from tests.docs import pages
 from tests.docs.test_subscriptions import Exchange
 from tests.http.harness import run
 from tests.http.resources.test_query_routes import controlled
-from triplewire.http.resources.query_requests import QUERY_FIELDS
+from triplewire.http.openapi.documents import QueryRequestDocument
 from triplewire.sparql import parse_registration
 
 PAGE = pages.DOCS / "queries.md"
@@ -40,7 +40,7 @@ def test_every_field_is_on_the_page() -> None:
     (table,) = re.findall(r"^## Fields\n(.*?)^## ", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     heads = [line.split(" | ")[0] for line in table.splitlines() if line.startswith("| `")]
     named = {name for head in heads for name in re.findall(r"`(\w+)`", head)}
-    assert named == set(QUERY_FIELDS)
+    assert named == set(QueryRequestDocument.names())
 
 
 @pytest.mark.parametrize("window", re.findall(r"^\| `(\[.*?\])`", PAGE.read_text(), re.MULTILINE))

@@ -206,7 +206,7 @@ def _create_local_token(request: TokenRequest, data: Path | None) -> dict[str, A
     with _open_tokens(data) as manager, _write_audit(data, "createToken", "/tokens") as details:
         token, text = manager.create(request)
         details["made"] = f"/tokens/{token.id}"
-        return {**token_document(token, manager.now()), "token": text}
+        return {**token_document(token, manager.now()).to_json(), "token": text}
 
 
 def _create_remote_token(request: TokenRequest, url: str) -> dict[str, Any]:
@@ -220,7 +220,7 @@ def _list_local_tokens(data: Path | None) -> list[dict[str, Any]]:
     if not load_settings(data).access.exists():
         return []  # listing must not create a data directory
     with _open_tokens(data) as manager:
-        return [token_document(each, manager.now()) for each in manager.all()]
+        return [token_document(each, manager.now()).to_json() for each in manager.all()]
 
 
 def _token_row(token: dict[str, Any]) -> tuple[str, ...]:

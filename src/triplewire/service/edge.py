@@ -250,7 +250,7 @@ def _resource_routes(
         beginnings=starts,
         figures=partial(_query_figures, settings),
     )
-    policies = PolicyStore(registry, PolicyListeners((subscriptions.sightings, queries)))
+    policies = PolicyStore(registry, PolicyListeners((subscriptions.visibility, queries)))
     explainer = SubscriptionExplainer(subscriptions, registry, history, clock)
     return [
         *registry_routes(subscriptions, OntologyManager(registry), explainer),
@@ -258,7 +258,7 @@ def _resource_routes(
         *continuous_queries.query_routes(queries),
         *access_control.policy_routes(policies),
         *access_control.token_routes(TokenManager(stores.access, clock)),
-        *validation.shape_routes(gate.shapes, gate.judges.check),
+        *validation.shape_routes(gate.shapes, gate.validator.check),
     ]
 
 

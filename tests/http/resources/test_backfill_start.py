@@ -50,7 +50,7 @@ def test_what_is_said_comes_to_a_position(kind: str, given: str, position: int) 
 def test_the_future_is_refused(given: str) -> None:
     with open_twin("memory") as stores:
         stores.log.append([publication(1)])
-        with pytest.raises(InvalidField, match=r"from must be a (position that there is|time of the past)"):
+        with pytest.raises(InvalidField, match=r"from must be a (position up to|time in the past)"):
             BackfillStarts(stores.log, stores.clock).position(BackfillStart.from_json(given))
 
 

@@ -11,16 +11,17 @@ import pytest
 
 from tests.http.harness import House, run
 from tests.http.resources.test_routes import QUERY, call, controlled
-from triplewire.http.resources import documents
 from triplewire.http.resources.bodies import SUBSCRIPTION_BODY_BYTES
-from triplewire.http.resources.documents import (
+from triplewire.http.resources.bulk import (
     BULK_LINES,
-    BULK_SUBSCRIPTIONS,
+    BULK_LINES_MOST,
+    NDJSON,
     BulkLine,
     BulkLines,
     answer_lines,
     read_batches,
 )
+from triplewire.http.resources.subscription_requests import parse_bulk_subscription
 from triplewire.http.resources.subscriptions import SubscriptionManager
 from triplewire.model import format_position
 from triplewire.model.errors import StorageFull
@@ -28,7 +29,7 @@ from triplewire.storage.registry.ports import Registry
 from triplewire.storage.registry.subscriptions import SUBSCRIPTION
 from triplewire.testing import Twin, open_twin
 
-SENT = {"Content-Type": documents.MEDIA_TYPE}
+SENT = {"Content-Type": NDJSON}
 FORM = "SELECT ?s {{ ?s <urn:p> {} }}"
 
 
@@ -63,19 +64,19 @@ def test_a_line_that_is_too_long_is_not_held() -> None:
 def test_so_many_are_taken_at_once_and_not_more_than_the_limit() -> None:
     async def scene() -> list[int]:
         async def pieces() -> AsyncIterator[bytes]:
-            for _ in range(BULK_SUBSCRIPTIONS // 1_000 + 5):
+            for _ in range(BULK_LINES_MOST // 1_000 + 5):
                 yield b"x\n" * 1_000
 
         return [len(each) async for each in read_batches(pieces())]
 
     sizes = asyncio.run(scene())
     assert max(sizes) == BULK_LINES
-    assert sum(sizes) == BULK_SUBSCRIPTIONS + 1
+    assert sum(sizes) == BULK_LINES_MOST + 1
 
 
 def test_a_line_over_the_limit_says_so() -> None:
     with open_twin("memory") as stores:
-        line = BulkLine(BULK_SUBSCRIPTIONS + 1, ndjson({"sparql": QUERY}))
+        line = BulkLine(BULK_LINES_MOST + 1, ndjson({"sparql": QUERY}))
         (told,) = outcomes(stores.registry, stores, [line])
         assert "at most" in told["error"]["detail"]
         assert stores.log.head() == 0
@@ -84,8 +85,7 @@ def test_a_line_over_the_limit_says_so() -> None:
 def outcomes(registry: Registry, stores: Twin, given: list[BulkLine]) -> list[dict[str, Any]]:
     service = SubscriptionManager(registry, stores.clock)
     return [
-        orjson.loads(each)
-        for each in answer_lines(documents.parse_bulk_subscription, service.make_each, given).splitlines()
+        orjson.loads(each) for each in answer_lines(parse_bulk_subscription, service.register_each, given).splitlines()
     ]
 
 
@@ -108,7 +108,7 @@ def test_where_the_disk_is_full_each_line_says_so_and_bad_ones_what_is_bad() -> 
 
 async def bulk(at: House, body: Any) -> list[dict[str, Any]]:  # noqa: ANN401
     async with at.session.post(at.url + "/subscriptions", data=body, headers=SENT) as response:
-        assert (response.status, response.content_type) == (200, documents.MEDIA_TYPE), await response.text()
+        assert (response.status, response.content_type) == (200, NDJSON), await response.text()
         return [orjson.loads(each) for each in (await response.read()).splitlines()]
 
 

@@ -108,8 +108,8 @@ def test_it_is_found_as_it_was_registered_listed_and_ended(stores: Twin) -> None
         True,
     )
     first = queries.page(limit=1)
-    assert (first.things, first.next) == (made[:1], made[0].since)
-    assert queries.page(after=made[0].since).things == made[1:]
+    assert (first.items, first.next) == (made[:1], made[0].since)
+    assert queries.page(after=made[0].since).items == made[1:]
     queries.end(made[0].id)
     with pytest.raises(NotFound, match=made[0].id):
         queries.find(made[0].id)
@@ -176,7 +176,7 @@ def test_a_stream_that_nobody_knows_is_told_with_its_place(stores: Twin) -> None
 @pytest.mark.parametrize(
     ("beside", "words"),
     [
-        ("FROM <http://example.org/streams/nowhere>", "nobody ever published to nowhere"),
+        ("FROM <http://example.org/streams/nowhere>", "nothing was ever published to nowhere"),
         ("FROM <http://example.org/ontologies/rooms>", "there is no ontology rooms"),
         ("FROM <http://example.org/streams/street>", None),
         ("FROM <urn:some:event>", None),
@@ -213,7 +213,7 @@ def test_one_that_ends_takes_its_current_along(stores: Twin) -> None:
     queries = service(stores)
     (made,) = queries.register([inquiry(WINDOWED)])
     queries.end(made.id)
-    with pytest.raises(InvalidField, match="nobody ever published to hot"):
+    with pytest.raises(InvalidField, match="nothing was ever published to hot"):
         registered(stores, WINDOWED.replace("<hot>", "<hotter>").replace("ON <home>", "ON <hot>"))
 
 
@@ -321,7 +321,7 @@ OPEN = '[default]\nsee = "allow"\npublish = "allow"\n'
         (BOB, WINDOWED, {}, "publish"),
         (BOB, MADE, {"streams": ["home"]}, "publish"),
         (LOCAL, PLAIN.format("a", 1), {}, "name those that it reads"),
-        (LOCAL, PLAIN.format("a", 1), {"streams": ["home", "street"]}, "does not see street"),
+        (LOCAL, PLAIN.format("a", 1), {"streams": ["home", "street"]}, "may not see street"),
         (LOCAL, WINDOWED, {}, "publish"),
         (ANNA, BESIDE, {}, "query"),
         (ANNA, PLAIN.format("a", 1), {}, None),
@@ -358,7 +358,7 @@ def test_where_a_policy_hides_something_nobody_asks_across_events(stores: Twin, 
 def test_a_policy_that_keeps_from_publishing_keeps_queries_from_it(stores: Twin) -> None:
     rule = '[[publish]]\nname = "r"\nwho = ["name:anna"]\ndeny.predicates = ["<urn:secret>"]\n'
     PolicyStore(stores.registry).load(OPEN + rule)
-    with pytest.raises(Forbidden, match="publish whatever a query finds"):
+    with pytest.raises(Forbidden, match="publish all answers of a query"):
         service(stores).register([inquiry(WINDOWED)], ANNA)
 
 
@@ -374,7 +374,7 @@ def test_queries_of_those_who_see_less_by_a_new_policy_end_with_it(stores: Twin)
     with pytest.raises(NotFound):
         queries.find(mine[0].id)
     assert queries.find(others[0].id) == others[0]
-    assert queries.page(by=ANNA).things == []
+    assert queries.page(by=ANNA).items == []
 
 
 class Changing:
@@ -404,8 +404,8 @@ def test_those_of_others_are_not_there(stores: Twin) -> None:
     for call in (queries.find, queries.end):
         with pytest.raises(NotFound):
             call(made.id, BOB)
-    assert queries.page(by=BOB).things == []
-    assert queries.page(by=ANNA).things == queries.page(by=EVERYONE).things == [made]
+    assert queries.page(by=BOB).items == []
+    assert queries.page(by=ANNA).items == queries.page(by=EVERYONE).items == [made]
     assert replace(made, owner=None) != made
 
 

@@ -50,10 +50,10 @@ def test_circles_of_others_are_passed_once() -> None:
 
 def test_those_that_are_about_to_be_there_count() -> None:
     found = currents()
-    found.fresh.append(QueryFlow("1", ("a",), "b"))
+    drafts = [QueryFlow("1", ("a",), "b")]
     with pytest.raises(InvalidField):
-        found.check(QueryFlow("new", ("b",), "a"))
-    assert found.unknown(QueryFlow("new", ("b", "x"))) == "x"
+        found.check(QueryFlow("new", ("b",), "a"), drafts)
+    assert found.find_unknown(QueryFlow("new", ("b", "x")), drafts) == "x"
 
 
 def test_a_chain_of_any_length_is_followed() -> None:
@@ -65,15 +65,15 @@ def test_a_chain_of_any_length_is_followed() -> None:
 
 def test_there_is_an_end_to_what_is_looked_at() -> None:
     there = [QueryFlow(str(n), (f"s{n}",), f"s{n + 1}") for n in range(QUERY_STREAMS + 1)]
-    with pytest.raises(InvalidField, match="by way of others"):
+    with pytest.raises(InvalidField, match="through other queries"):
         currents(*there).check(QueryFlow("new", (there[-1].into or "",), "other"))
 
 
 def test_a_stream_is_known_by_what_is_published_to_it() -> None:
     found = currents(QueryFlow("1", ("a",), "b"), QueryFlow("me", ("a",), "c"), published="a")
-    assert found.unknown(QueryFlow("me", ("a", "b"))) is None
-    assert found.unknown(QueryFlow("me", ("a", "c"))) == "c"
-    assert found.unknown(QueryFlow("me", None)) is None
+    assert found.find_unknown(QueryFlow("me", ("a", "b"))) is None
+    assert found.find_unknown(QueryFlow("me", ("a", "c"))) == "c"
+    assert found.find_unknown(QueryFlow("me", None)) is None
 
 
 @given(st.lists(st.tuples(st.sets(st.integers(0, 4), min_size=1), st.integers(0, 4)), max_size=6))

@@ -61,7 +61,7 @@ def told(stores: Twin, *ids: str) -> list[tuple[str, str]]:
 
 def made(stores: Twin, *wishes: dict[str, str]) -> Sequence[Subscription]:
     service = SubscriptionManager(stores.registry, stores.clock)
-    return service.make([SubscriptionRequest.from_json(each) for each in wishes])
+    return service.register([SubscriptionRequest.from_json(each) for each in wishes])
 
 
 def test_it_follows_every_version_from_its_position_on_and_tells_each_event_once(stores: Twin) -> None:
@@ -215,7 +215,9 @@ def test_what_was_learned_of_names_that_nobody_knows_is_not_taken_for_those_of_a
     texts = [
         f"PREFIX ex: <urn:> ASK {{ ?s a {name} }}" for name in ("ex:Car", "ex:Animal", "<urn:Cat>", "<urn:Animal>")
     ]
-    made = subscriptions.make([SubscriptionRequest.from_json({"sparql": text, "entailment": "rdfs"}) for text in texts])
+    made = subscriptions.register(
+        [SubscriptionRequest.from_json({"sparql": text, "entailment": "rdfs"}) for text in texts]
+    )
     publish(stores, "Dog", "Car", "Cat")
     wanted = [("Dog", made[1].id), ("Dog", made[3].id), ("Car", made[0].id), ("Cat", made[2].id)]
     assert told(stores, *(each.id for each in made)) == wanted

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from triplewire.http.resources.query_requests import QUERY_FIELDS, ContinuousQueryRequest
+from triplewire.http.openapi.documents import QueryRequestDocument
+from triplewire.http.resources.query_requests import ContinuousQueryRequest
 from triplewire.http.resources.subscription_requests import BackfillStart
 from triplewire.model.errors import BadRequest, BodyTooLarge, InvalidField
 from triplewire.model.subscriptions import LatePolicy, TimeDomain
@@ -44,14 +45,14 @@ def test_every_field_is_taken_as_it_is_meant() -> None:
         lateness=2.5,
         late=LatePolicy.REVISE,
         into="alerts",
-        given=frozenset(QUERY_FIELDS),
+        given=frozenset(QueryRequestDocument.names()),
     )
 
 
 def test_what_is_null_or_not_there_says_nothing() -> None:
     nothing = ContinuousQueryRequest(TEXT, given=frozenset({"query"}))
     assert ContinuousQueryRequest.from_json({"query": TEXT}) == nothing
-    assert ContinuousQueryRequest.from_json(dict.fromkeys(QUERY_FIELDS) | {"query": TEXT}) == nothing
+    assert ContinuousQueryRequest.from_json(dict.fromkeys(QueryRequestDocument.names()) | {"query": TEXT}) == nothing
     assert ContinuousQueryRequest.from_json({"query": TEXT, "semantics": "bag", "streams": "a"}).streams == ("a",)
 
 

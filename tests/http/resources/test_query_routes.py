@@ -15,14 +15,15 @@ from tests.http.harness import House, house, run
 from tests.http.resources.test_continuous_queries import MADE, PLAIN, WINDOWED
 from tests.http.resources.test_routes import call
 from triplewire.http.app import EdgeParts
-from triplewire.http.resources import continuous_queries, documents
+from triplewire.http.resources import continuous_queries
+from triplewire.http.resources.bulk import NDJSON
 from triplewire.http.resources.continuous_queries import ContinuousQueryManager
 from triplewire.http.resources.subscription_requests import BackfillStarts
 from triplewire.model import format_position
 from triplewire.sparql.syntax.queries import QUERY_BYTES
 
 SPARQL = {"Content-Type": "application/sparql-query"}
-LINES = {"Content-Type": documents.MEDIA_TYPE}
+LINES = {"Content-Type": NDJSON}
 TEXT = PLAIN.format("a", 1)
 
 
@@ -114,7 +115,7 @@ def test_of_lines_each_is_registered_or_says_why_not() -> None:
             lines = [{"query": TEXT}, {"query": "SELECT"}, {"query": TEXT, "span": 0}, 5, {"query": WINDOWED}]
             body = b"".join(orjson.dumps(each) + b"\n" for each in lines)
             async with at.session.post(at.url + "/queries", data=body, headers=LINES) as response:
-                assert (response.status, response.content_type) == (200, documents.MEDIA_TYPE)
+                assert (response.status, response.content_type) == (200, NDJSON)
                 told = [orjson.loads(each) for each in (await response.read()).splitlines()]
             assert [each["line"] for each in told] == [1, 2, 3, 4, 5]
             assert [each.get("error", {}).get("status") for each in told] == [None, 400, 422, 400, None]

@@ -21,11 +21,11 @@ OTHER = "ASK { ?s <urn:p> <urn:b> ; <urn:q> ?v FILTER(?v > 3) }"
 def test_those_that_mean_the_same_are_counted_together(kind: str, told: bool) -> None:
     with open_twin(kind) as stores:
         service = SubscriptionManager(stores.registry, stores.clock, head=stores.log.head if told else None)
-        first, second, other = service.make([SubscriptionRequest(text, Kind.SIGNAL) for text in (ONE, SAME, OTHER)])
+        first, second, other = service.register([SubscriptionRequest(text, Kind.SIGNAL) for text in (ONE, SAME, OTHER)])
         assert (first.shape, first.constants) == (second.shape, second.constants)
         assert [service.sharing.count(each.id) for each in (first, second, other)] == [2, 2, 1]
         stores.log.append([publication(1)])
-        (third,) = service.make([SubscriptionRequest(ONE, Kind.EVENT)])
+        (third,) = service.register([SubscriptionRequest(ONE, Kind.EVENT)])
         service.end(second.id)
         assert [service.sharing.count(each.id) for each in (first, second, other, third)] == [2, 0, 1, 2]
 

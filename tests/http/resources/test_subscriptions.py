@@ -32,7 +32,7 @@ def wishes(*constants: str, kind: Kind = Kind.BINDINGS) -> list[SubscriptionRequ
 def test_what_was_made_is_found_with_its_position(stores: Twin) -> None:
     service = SubscriptionManager(stores.registry, stores.clock)
     (before,) = stores.log.append([publication(1)])[0]
-    (made,) = service.make([SubscriptionRequest(QUERY.format("a"), Kind.EVENT, "weather")])
+    (made,) = service.register([SubscriptionRequest(QUERY.format("a"), Kind.EVENT, "weather")])
     (after,) = stores.log.append([publication(2)])[0]
     assert before < made.since < after
     assert service.find(made.id) == made
@@ -41,8 +41,8 @@ def test_what_was_made_is_found_with_its_position(stores: Twin) -> None:
 
 def test_one_shape_serves_all_that_differ_in_constants_and_comes_before_them(stores: Twin) -> None:
     service = SubscriptionManager(stores.registry, stores.clock)
-    first, second = service.make(wishes("a", "b"))
-    (third,) = service.make(wishes("c"))
+    first, second = service.register(wishes("a", "b"))
+    (third,) = service.register(wishes("c"))
     assert len({first.shape, second.shape, third.shape}) == 1
     (shape,) = stores.registry.list(SHAPE)
     assert shape.position < first.since
@@ -63,14 +63,14 @@ def test_a_query_that_cannot_be_makes_nothing_of_its_group(
 ) -> None:
     service = SubscriptionManager(stores.registry, stores.clock)
     with pytest.raises(error):
-        service.make([*wishes("a"), SubscriptionRequest(text, Kind.SIGNAL)])
+        service.register([*wishes("a"), SubscriptionRequest(text, Kind.SIGNAL)])
     assert stores.log.head() == 0
 
 
 def test_filters_of_one_form_have_one_shape_and_go_with_streams(stores: Twin) -> None:
     service = SubscriptionManager(stores.registry, stores.clock)
     form = '{"filter": [{"attribute": "urn:pages", "op": "<", "value": %d}], "stream": "papers"}'
-    first, second = service.make([SubscriptionRequest.from_json(orjson.loads(form % number)) for number in (5, 6)])
+    first, second = service.register([SubscriptionRequest.from_json(orjson.loads(form % number)) for number in (5, 6)])
     assert first.shape == second.shape
     assert set(first.constants) ^ set(second.constants) == {f'"{n}"^^<{XSD}integer>' for n in (5, 6)}
     assert service.find(first.id) == first
@@ -78,19 +78,19 @@ def test_filters_of_one_form_have_one_shape_and_go_with_streams(stores: Twin) ->
 
 def test_an_ended_one_is_gone_and_cannot_end_twice(stores: Twin) -> None:
     service = SubscriptionManager(stores.registry, stores.clock)
-    (made,) = service.make(wishes("a"))
+    (made,) = service.register(wishes("a"))
     service.end(made.id)
     with pytest.raises(NotFound, match=made.id):
         service.find(made.id)
     with pytest.raises(NotFound):
         service.end(made.id)
-    assert service.page().things == []
+    assert service.page().items == []
 
 
 def test_pages_follow_each_other_until_the_last(stores: Twin) -> None:
     service = SubscriptionManager(stores.registry, stores.clock)
-    made = service.make(wishes("a", "b", "c", "d"))
+    made = service.register(wishes("a", "b", "c", "d"))
     first = service.page(limit=3)
-    assert (first.things, first.next) == (made[:3], made[2].since)
+    assert (first.items, first.next) == (made[:3], made[2].since)
     second = service.page(after=made[2].since, limit=3)
-    assert (second.things, second.next) == (made[3:], None)
+    assert (second.items, second.next) == (made[3:], None)

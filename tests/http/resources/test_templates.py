@@ -9,9 +9,10 @@ import pytest
 
 from tests.http.harness import run
 from tests.http.resources.test_routes import call, controlled
+from triplewire.http.openapi.documents import PARAMETER_TYPES
 from triplewire.http.resources.subscription_requests import SubscriptionRequest
 from triplewire.http.resources.subscriptions import SubscriptionManager
-from triplewire.http.resources.templates import PARAMETER_TYPES, parse_term_value
+from triplewire.http.resources.templates import parse_term_value
 from triplewire.matching.shapes import lift
 from triplewire.model import format_position
 from triplewire.model.errors import (
@@ -44,7 +45,7 @@ def service(stores: Twin) -> SubscriptionManager:
 
 def instance(service: SubscriptionManager, values: dict[str, Any], **more: Any) -> Any:  # noqa: ANN401
     wish = SubscriptionRequest.from_json({"template": "above", "values": values, "kind": "bindings", **more})
-    return service.make([wish])[0]
+    return service.register([wish])[0]
 
 
 def test_what_is_put_is_found_listed_and_removed(service: SubscriptionManager) -> None:
@@ -91,10 +92,10 @@ def test_an_instance_keeps_the_text_of_which_it_was_made(service: SubscriptionMa
         ({"sensor": "urn:a", "limit": "<urn:a> <urn:b>"}, "urn:b"),
         ({"sensor": "urn:a", "limit": None}, "None"),
         ({"sensor": "urn:a", "limit": [1]}, "1"),
-        ({"sensor": '"urn:a"', "limit": 1}, "no iri"),
+        ({"sensor": '"urn:a"', "limit": 1}, "not a valid iri"),
         ({"sensor": "not absolute", "limit": 1}, "not absolute"),
         ({"sensor": "urn:a> <urn:b", "limit": 1}, "urn:b"),
-        ({"sensor": 5, "limit": 1}, "no iri"),
+        ({"sensor": 5, "limit": 1}, "not a valid iri"),
     ],
 )
 def test_values_that_do_not_fit_are_told(values: dict[str, Any], told: str) -> None:
@@ -136,7 +137,7 @@ def test_a_value_is_the_term_that_it_means(value: object, type: str, term: str |
     if term is not None:
         assert parse_term_value(value, type) == term
         return
-    with pytest.raises(ValueError, match="no "):
+    with pytest.raises(ValueError, match="is not a "):
         parse_term_value(value, type)
 
 

@@ -98,7 +98,7 @@ def lived(broker: Broker) -> Broker:
 
 
 def ask(broker: Broker, scope: ErasureScope = ErasureScope.SUBJECT, name: str = ANNA) -> ErasureReceipt:
-    return broker.erasures.ask(ErasureRequest(scope, name))
+    return broker.erasures.request(ErasureRequest(scope, name))
 
 
 def settle(broker: Broker, eraser: Eraser) -> None:

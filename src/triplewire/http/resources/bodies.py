@@ -1,23 +1,21 @@
-"""JSON request bodies within a size limit, JSON responses, and pages of registry entries."""
+"""Request bodies within a size limit, JSON responses, and the parameters of a page."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import orjson
 from aiohttp import web
 
-from triplewire.model.errors import BadRequest, BodyTooLarge, UnknownMediaType
+from triplewire.http.openapi.schemas import Document
+from triplewire.model.errors import BadRequest, BodyTooLarge, InvalidField, NotAcceptable, UnknownMediaType
+from triplewire.rdf import SYNTAXES, TURTLE, Syntax, negotiate
 from triplewire.rdf.checks import check_nesting
-from triplewire.storage.registry.ports import PAGE_ENTRIES, Registry, RegistryChange
+from triplewire.storage.registry.ports import PAGE_ENTRIES
 
 SUBSCRIPTION_BODY_BYTES: Final = 1024 * 1024
-"""The JSON that makes subscriptions."""
-
-
-# Replies: answers in JSON, and how much of a list one of them has.
+"""The JSON body that creates subscriptions or continuous queries."""
 
 JSON = "application/json"
 
@@ -27,7 +25,7 @@ def json_response(value: object, status: int = 200, headers: dict[str, str] | No
 
 
 def parse_page_size(request: web.Request) -> int:
-    """As the parameter `limit` says. Raises BadRequest."""
+    """Read the parameter `limit`. Raises BadRequest."""
     text = request.query.get("limit", str(PAGE_ENTRIES))
     if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:9]) <= PAGE_ENTRIES:
         raise BadRequest(f"limit must be a number from 1 to {PAGE_ENTRIES}, not {text!r}")
@@ -35,7 +33,7 @@ def parse_page_size(request: web.Request) -> int:
 
 
 async def read_body_within(request: web.Request, what: str, most: int) -> bytes:
-    """Raises BodyTooLarge, for one that says so before it is read."""
+    """Raises BodyTooLarge, before reading if the length is declared."""
     if (request.content_length or 0) > most:
         raise BodyTooLarge(what, most)
     body = await request.read()
@@ -44,11 +42,24 @@ async def read_body_within(request: web.Request, what: str, most: int) -> bytes:
     return body
 
 
-async def read_json(request: web.Request, most: int, known: Sequence[str] = (JSON,)) -> object:
-    """Raises BodyTooLarge, BadRequest, or UnknownMediaType with those that are known."""
+async def read_text_within(request: web.Request, what: str, most: int) -> str:
+    """Raises BodyTooLarge, or BadRequest for a body that is not UTF-8."""
+    body = await read_body_within(request, what, most)
+    try:
+        return body.decode()
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"{what} is not UTF-8 at byte {error.start}") from None
+
+
+async def read_json(request: web.Request, most: int, known: Sequence[str] = (JSON,)) -> Any:  # noqa: ANN401
+    """Raises BodyTooLarge, BadRequest, or UnknownMediaType with the media types that are known."""
     if request.content_type != JSON:
         raise UnknownMediaType(request.headers.get("Content-Type", ""), tuple(known))
-    body = await read_body_within(request, "the body", most)
+    return parse_json(await read_body_within(request, "the body", most))
+
+
+def parse_json(body: bytes) -> Any:  # noqa: ANN401 - any JSON value
+    """Raises BadRequest."""
     check_nesting(body)
     try:
         return orjson.loads(body)
@@ -56,27 +67,17 @@ async def read_json(request: web.Request, most: int, known: Sequence[str] = (JSO
         raise BadRequest(f"the body is not JSON: {error}") from None
 
 
-# Pages: some of what somebody has, in the order in which it was made.
-
-Resource = TypeVar("Resource")
-
-
-@dataclass(frozen=True)
-class ResourcePage(Generic[Resource]):
-    """Some of them; `next` asks for those after them."""
-
-    things: Sequence[Resource]
-    next: int | None
+def check_members(value: Mapping[str, object], what: str, document: type[Document]) -> None:
+    """Raises InvalidField for the first member that the document does not have."""
+    names = document.names()
+    for unknown in (name for name in value if name not in names):
+        raise InvalidField(unknown, f"{what} has no {unknown}; it has {', '.join(names)}")
 
 
-def list_page(
-    registry: Registry, kind: str, own: str | None, after: int, limit: int
-) -> tuple[list[RegistryChange], int | None]:
-    """The first of a kind after a position, and from where on there are more. `own` is the kind of the entries by which
-    those of somebody are found; None is for all of them."""
-    found = registry.list(own or kind, after=after, limit=limit + 1)
-    following = found[limit - 1].position if len(found) > limit else None
-    if own is None:
-        return [*found[:limit]], following
-    changes = (registry.get(kind, each.key) for each in found[:limit])
-    return [each for each in changes if each is not None], following
+def negotiate_rdf(request: web.Request) -> Syntax:
+    """The RDF syntax that the client prefers. Raises NotAcceptable."""
+    accept = ",".join(request.headers.getall("Accept", ()))
+    syntax = negotiate(accept, TURTLE)
+    if syntax is None:
+        raise NotAcceptable(accept, tuple(each.media_type for each in SYNTAXES))
+    return syntax

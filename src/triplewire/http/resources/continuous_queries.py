@@ -1,47 +1,44 @@
 """`/queries`: register, find, list and end continuous queries; their answers are delivered elsewhere.
 
-`ContinuousQueryManager` is pure over the registry port and blocks, so call it from a thread. Handlers raise; the
-middleware writes the problem document.
+`ContinuousQueryManager` is pure over the registry port and blocks, so call it from a thread.
 """
 
 from __future__ import annotations
 
-import asyncio
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aiohttp import web
 
 from triplewire.continuous.structures import STRUCTURE, QueryStructure, group_query
-from triplewire.http.auth import caller
 from triplewire.http.openapi import resource_operations, serves
-from triplewire.http.resources import dataflow, documents, query_requests
-from triplewire.http.resources.bodies import (
-    JSON,
-    SUBSCRIPTION_BODY_BYTES,
-    ResourcePage,
-    json_response,
-    list_page,
-    parse_page_size,
-    read_body_within,
-    read_json,
-)
+from triplewire.http.openapi.documents import ContinuousQueryDocument
+from triplewire.http.openapi.schemas import ABSENT
+from triplewire.http.resources import dataflow, query_requests
+from triplewire.http.resources.bodies import JSON, SUBSCRIPTION_BODY_BYTES, read_json, read_text_within
+from triplewire.http.resources.bulk import NDJSON
 from triplewire.http.resources.dataflow import DataflowGraph, QueryFlow, StreamsRead
-from triplewire.http.resources.documents import BULK_LINES
 from triplewire.http.resources.query_requests import (
     UNBOUNDED_FIELDS,
     WINDOWED_FIELDS,
     ContinuousQueryRequest,
     StructureCache,
 )
-from triplewire.http.resources.subscription_requests import BackfillStarts
-from triplewire.matching.canonical_form import CACHED_SKELETONS
-from triplewire.model import START, format_position, parse_position
-from triplewire.model.clock import Clock
+from triplewire.http.resources.registry_resource import (
+    BulkRegistration,
+    KnownEntries,
+    RegistryEntry,
+    RegistryResource,
+    ResourceRoutes,
+    register_json,
+    register_lines,
+)
+from triplewire.http.resources.subscription_requests import BackfillStarts, format_start
+from triplewire.model import START, format_position
+from triplewire.model.clock import Clock, format_timestamp
 from triplewire.model.errors import (
     BadRequest,
     Forbidden,
@@ -49,15 +46,14 @@ from triplewire.model.errors import (
     InvalidField,
     NotFound,
     QueryLimit,
-    TriplewireError,
     Unavailable,
 )
 from triplewire.model.subscriptions import ContinuousQuery
-from triplewire.security import EVERYONE, Policy, Principal, Verb
-from triplewire.security.principals import may_see, owner_of
+from triplewire.security import EVERYONE, Policy, Principal
+from triplewire.security.principals import owner_of
 from triplewire.sparql.rspql import Registration, parse_registration
 from triplewire.sparql.syntax.queries import QUERY_BYTES
-from triplewire.storage.registry.ports import PAGE_ENTRIES, Registry
+from triplewire.storage.registry.ports import Registry
 from triplewire.storage.registry.security import PolicyStore, PolicyVersion
 from triplewire.storage.registry.streams import check_stream_name
 from triplewire.storage.registry.subscriptions import (
@@ -68,17 +64,23 @@ from triplewire.storage.registry.subscriptions import (
     query_to_value,
 )
 
-# thread.
-
-Entry = tuple[str, str, Mapping[str, Any] | None]
 FindFigures = Callable[[str], Mapping[str, Any] | None]
 
 _WINDOW_KEYWORD = re.compile(r"\bWINDOW\b", re.IGNORECASE)
-"""Without this word there are none, and a query need not be parsed to know it."""
+"""A query without this word has no windows, and need not be parsed to know that."""
 
 
-class ContinuousQueryManager:
-    """The standing questions across events, as the registry holds them."""
+class ContinuousQueryManager(
+    RegistryResource[ContinuousQuery],
+    BulkRegistration[ContinuousQueryRequest, "_RequestContext", "_Draft", ContinuousQuery],
+):
+    """Registers, finds and ends continuous queries in the registry."""
+
+    kind = QUERY
+    noun = "query"
+    from_change = staticmethod(query_from_change)
+    owned_by = staticmethod(queries_owned_by)
+    refusals = (InputError, QueryLimit, NotFound, Forbidden)
 
     def __init__(
         self,
@@ -89,123 +91,70 @@ class ContinuousQueryManager:
         beginnings: BackfillStarts | None = None,
         figures: FindFigures = lambda id: None,
     ) -> None:
-        """`published` tells whether anything ever was published to a stream, `figures` what the pipeline says of a
-        query. Without `beginnings` no query may ask for the past."""
+        """`published` returns whether a stream ever had events, `figures` the pipeline's statistics of a query.
+        Without `beginnings` queries have no backfill."""
+        super().__init__(registry)
         self.figures = figures
-        self._registry = registry
         self._clock = clock
         self._new_id = new_id
         self._beginnings = beginnings
         self._policies = PolicyStore(registry)
-        self._currents = DataflowGraph(registry, published)
-        self._structures = StructureCache()
-        self._known: set[str] = set()
-        """Keys of some structures that are in the registry, where they stay."""
-
-    def register(self, inquiries: Sequence[ContinuousQueryRequest], by: Principal = EVERYONE) -> list[ContinuousQuery]:
-        """All of them, or none: raises for the first that cannot be. Each counts every triple whose publish is answered
-        after this returns."""
-        once = self._once(by)
-        drafts = [self._drafted(each, once) for each in inquiries]
-        positions = self._registered(drafts, once)
-        return [replace(each.query, since=at) for each, at in zip(drafts, positions, strict=True)]
-
-    def register_each(
-        self, inquiries: Sequence[ContinuousQueryRequest | TriplewireError], by: Principal = EVERYONE
-    ) -> list[tuple[str, int] | TriplewireError]:
-        """Those that can be, in one transaction: the id of each and its position; in the place of another is what is
-        wrong with it. If the registry fails, none is registered, and each has that error."""
-        once = self._once(by)
-        drafts = [self._attempted(each, once) for each in inquiries]
-        try:
-            positions = iter(self._registered([each for each in drafts if isinstance(each, _Draft)], once))
-        except TriplewireError as error:
-            return [error if isinstance(each, _Draft) else each for each in drafts]
-        return [(each.query.id, next(positions)) if isinstance(each, _Draft) else each for each in drafts]
-
-    def find(self, id: str, by: Principal = EVERYONE) -> ContinuousQuery:
-        """Raises NotFound for one that is not there or was ended, or is somebody else's."""
-        change = self._registry.get(QUERY, id)
-        found = None if change is None else query_from_change(change)
-        if found is None or not may_see(by, found.owner):
-            raise NotFound(f"there is no query {id}")
-        return found
-
-    def page(
-        self, after: int = START, limit: int = PAGE_ENTRIES, by: Principal = EVERYONE
-    ) -> ResourcePage[ContinuousQuery]:
-        """Those registered after a position, as far as they are there for who asks."""
-        own = None if by.may(Verb.ADMIN) else queries_owned_by(by.name)
-        changes, following = list_page(self._registry, QUERY, own, after, limit)
-        return ResourcePage([query_from_change(each) for each in changes], following)
+        self._flows = DataflowGraph(registry, published)
+        self._texts = StructureCache()
+        self._structures = KnownEntries(registry, STRUCTURE)
 
     def end(self, id: str, by: Principal = EVERYONE) -> None:
-        """From here on nothing counts for it. Raises NotFound for one that is not there, or is somebody else's."""
+        """End a query: later events do not count. Raises NotFound."""
         self._registry.put(_end_entries(self.find(id, by)))
 
-    def following(self, policy: Policy | None) -> list[Entry]:
-        """What is to be put with a change of policy: those end whose owners no longer see all that they read, or may no
-        longer publish what they find."""
-        gone = (each for each in self._all() if not dataflow.is_authorized(each, policy))
+    def following(self, policy: Policy | None) -> list[RegistryEntry]:
+        """Entries to put with a policy change: queries end whose owners no longer see all that they read, or may no
+        longer publish their answers."""
+        gone = (each for each in self.each() if not dataflow.is_authorized(each, policy))
         return [entry for each in gone for entry in _end_entries(each)]
 
     def settle(self) -> int:
-        """Nothing is left to do: who registers while the policy changes is told to come again."""
+        """Nothing is left to do: a registration during a policy change is refused."""
         return START
 
-    def _all(self) -> Iterator[ContinuousQuery]:
-        after: int = START
-        while changes := self._registry.list(QUERY, after=after, limit=BULK_LINES):
-            yield from map(query_from_change, changes)
-            after = changes[-1].position
+    def _context(self, by: Principal) -> _RequestContext:
+        return _RequestContext(by, self._policies.current(), self._flows, self._clock.now())
 
-    def _once(self, by: Principal) -> _RequestContext:
-        return _RequestContext(by, self._policies.current(), self._currents.beside(), self._clock.now())
-
-    def _attempted(
-        self, inquiry: ContinuousQueryRequest | TriplewireError, once: _RequestContext
-    ) -> _Draft | TriplewireError:
-        try:
-            return inquiry if isinstance(inquiry, TriplewireError) else self._drafted(inquiry, once)
-        except (InputError, QueryLimit, NotFound, Forbidden) as error:
-            return error
-
-    def _drafted(self, inquiry: ContinuousQueryRequest, once: _RequestContext) -> _Draft:
-        registration = parse_registration(inquiry.text) if _WINDOW_KEYWORD.search(inquiry.text) else None
+    def _draft(self, request: ContinuousQueryRequest, context: _RequestContext) -> _Draft:
+        registration = parse_registration(request.text) if _WINDOW_KEYWORD.search(request.text) else None
         if registration is None or not registration.windows:
-            draft = self._unbounded(inquiry, self._begun(inquiry, once))
+            draft = self._unbounded(request, self._begin(request, context))
         else:
-            draft = self._windowed(inquiry, registration, self._begun(inquiry, once))
-        once.admit(draft)
+            draft = self._windowed(request, registration, self._begin(request, context))
+        context.admit(draft)
         return draft
 
-    def _begun(self, inquiry: ContinuousQueryRequest, once: _RequestContext) -> ContinuousQuery:
-        """With what is as it was asked for."""
+    def _begin(self, request: ContinuousQueryRequest, context: _RequestContext) -> ContinuousQuery:
         return ContinuousQuery(
             id=self._new_id(),
-            text=inquiry.text,
-            name=inquiry.name,
-            streams=inquiry.streams,
-            within=inquiry.within,
-            span=inquiry.span,
-            time=inquiry.time,
-            lateness=inquiry.lateness,
-            late=inquiry.late,
-            owner=owner_of(once.by),
-            created=once.now,
+            text=request.text,
+            name=request.name,
+            streams=request.streams,
+            within=request.within,
+            span=request.span,
+            time=request.time,
+            lateness=request.lateness,
+            late=request.late,
+            owner=owner_of(context.by),
+            created=context.now,
         )
 
-    def _unbounded(self, inquiry: ContinuousQueryRequest, query: ContinuousQuery) -> _Draft:
-        _check_fields(inquiry, WINDOWED_FIELDS, "windows, and the query has none")
-        taken, begins = self._structures.take(inquiry.text), self._begins(inquiry)
-        if inquiry.into is not None and taken.form != "construct":
+    def _unbounded(self, request: ContinuousQueryRequest, query: ContinuousQuery) -> _Draft:
+        _check_fields(request, WINDOWED_FIELDS, "a query with windows, and this one has none")
+        taken, begins = self._texts.take(request.text), self._begins(request)
+        if request.into is not None and taken.form != "construct":
             raise InvalidField(
-                "into", "solutions are listened to; what CONSTRUCT or windows find is published into a stream"
+                "into", "only results of CONSTRUCT or of windows are published into a stream; subscribe to solutions"
             )
         lifted = taken.lifted
-        if inquiry.distinct and not lifted.structure.distinct:
+        if request.distinct and not lifted.structure.distinct:
             lifted = replace(lifted, structure=replace(lifted.structure, distinct=True))
-        asked = group_query(lifted, streams=inquiry.streams, within=inquiry.within, span=inquiry.span, begins=begins)
+        asked = group_query(lifted, streams=request.streams, within=request.within, span=request.span, begins=begins)
         made = replace(
             query,
             group=asked.group,
@@ -213,221 +162,188 @@ class ContinuousQueryManager:
             constants=asked.constants,
             variables=() if taken.form == "construct" else asked.variables,
             distinct=asked.structure.distinct,
-            into=_output_stream(inquiry, query) if taken.form == "construct" else None,
+            into=_output_stream(request, query) if taken.form == "construct" else None,
             begins=begins,
         )
-        return _Draft(made, inquiry.streams, structure=asked.structure)
+        return _Draft(made, request.streams, structure=asked.structure)
 
-    def _windowed(self, inquiry: ContinuousQueryRequest, registration: Registration, query: ContinuousQuery) -> _Draft:
-        _check_fields(inquiry, UNBOUNDED_FIELDS, "a query without windows; these say it themselves")
+    def _windowed(self, request: ContinuousQueryRequest, registration: Registration, query: ContinuousQuery) -> _Draft:
+        _check_fields(request, UNBOUNDED_FIELDS, "a query without windows; windows state it themselves")
         if (
             registration.name is not None
-            and inquiry.name is not None
-            and _stream_of_name(inquiry.name) != registration.name
+            and request.name is not None
+            and _stream_of_name(request.name) != registration.name
         ):
             raise InvalidField(
-                "name", f"the query registers itself as {registration.name}, and name says {inquiry.name}"
+                "name", f"the query registers itself as {registration.name}, and name says {request.name}"
             )
-        plan = query_requests.plan_registration(inquiry.text, registration)
+        plan = query_requests.plan_registration(request.text, registration)
         if plan.background:
-            dataset, published = registration.query.dataset, self._currents.published
-            query_requests.check_static_data(inquiry.text, dataset, self._registry, published)
-        named = replace(query, name=inquiry.name or registration.name)
+            dataset, published = registration.query.dataset, self._flows.published
+            query_requests.check_static_data(request.text, dataset, self._registry, published)
+        named = replace(query, name=request.name or registration.name)
         names = plan.names if plan.template is None else ()
         return _Draft(
-            replace(named, into=_output_stream(inquiry, named), variables=names), plan.streams, plan.background
+            replace(named, into=_output_stream(request, named), variables=names), plan.streams, plan.background
         )
 
-    def _begins(self, inquiry: ContinuousQueryRequest) -> int | None:
-        if inquiry.begins is None:
+    def _begins(self, request: ContinuousQueryRequest) -> int | None:
+        if request.begins is None:
             return None
         if self._beginnings is None:
-            raise InvalidField("from", "from is not possible here: no events are kept")
-        return self._beginnings.position(inquiry.begins)
+            raise InvalidField("from", "from is not possible here: no events are retained")
+        return self._beginnings.position(request.begins)
 
-    def _registered(self, drafts: Sequence[_Draft], once: _RequestContext) -> list[int]:
-        """The positions of the drafts, which are queries now."""
+    def _store(self, drafts: Sequence[_Draft], context: _RequestContext) -> list[int]:
         structures = {each.structure.key: each.structure for each in drafts if each.structure is not None}
-        missing = [*self._missing(structures)]
-        entries = [*missing, *((QUERY, each.query.id, query_to_value(each.query)) for each in drafts)]
-        beside = (entry for each in drafts for entry in each.beside())
-        positions = self._registry.put([*entries, *beside])[len(missing) : len(entries)]
-        self._remember(structures)
+        missing = [*self._structures.missing(structures)]
+        entries = [*missing, *((QUERY, each.resource.id, query_to_value(each.resource)) for each in drafts)]
+        indexes = (entry for each in drafts for entry in each.index_entries())
+        positions = self._registry.put([*entries, *indexes])[len(missing) : len(entries)]
+        self._structures.remember(structures)
         try:
-            self._check_again(drafts, once)
+            self._check_again(drafts, context)
         except (Unavailable, InvalidField):
-            # Nobody knows of them yet.
-            self._registry.put([entry for each in drafts for entry in _end_entries(each.query)])
+            # No client knows their ids yet.
+            self._registry.put([entry for each in drafts for entry in _end_entries(each.resource)])
             raise
         return positions
 
-    def _check_again(self, drafts: Sequence[_Draft], once: _RequestContext) -> None:
-        """What changed while they were registered may be against them."""
-        if drafts and self._policies.current().version != once.enacted.version:
+    def _check_again(self, drafts: Sequence[_Draft], context: _RequestContext) -> None:
+        """Raises Unavailable or InvalidField if the policy or the dataflow changed meanwhile."""
+        if drafts and self._policies.current().version != context.policy.version:
             raise Unavailable("the policy changed while the queries were registered; register them again")
         for each in drafts:
-            self._currents.check(each.current)
-
-    def _missing(self, structures: Mapping[str, QueryStructure]) -> Iterator[Entry]:
-        for key, structure in structures.items():
-            if key not in self._known and self._registry.get(STRUCTURE, key) is None:
-                yield STRUCTURE, key, structure.to_value()
-
-    def _remember(self, structures: Mapping[str, QueryStructure]) -> None:
-        if len(self._known) > CACHED_SKELETONS:
-            self._known = set()
-        self._known |= structures.keys()
+            self._flows.check(each.flow)
 
 
 @dataclass(frozen=True)
 class _Draft:
-    """A query that is not registered yet, and what it reads."""
+    """A query that is not registered yet, and the streams that it reads."""
 
-    query: ContinuousQuery
+    resource: ContinuousQuery
     reads: StreamsRead
     background: bool = False
-    """Whether it reads what is in no window."""
+    """Whether it reads static data outside of its windows."""
     structure: QueryStructure | None = None
 
     @property
-    def current(self) -> QueryFlow:
-        return QueryFlow(self.query.id, self.reads, self.query.into)
+    def flow(self) -> QueryFlow:
+        return QueryFlow(self.resource.id, self.reads, self.resource.into)
 
-    def beside(self) -> Iterator[Entry]:
-        """What is stored beside it, so that it is found."""
-        if self.query.owner is not None:
-            yield queries_owned_by(self.query.owner.name), self.query.id, {}
-        if self.query.into is not None:
-            yield queries_publishing_to(self.query.into), self.query.id, {"reads": self.reads}
+    def index_entries(self) -> Iterator[RegistryEntry]:
+        """Entries by which it is found, by owner and by output stream."""
+        if self.resource.owner is not None:
+            yield queries_owned_by(self.resource.owner.name), self.resource.id, {}
+        if self.resource.into is not None:
+            yield queries_publishing_to(self.resource.into), self.resource.id, {"reads": self.reads}
 
 
 @dataclass(frozen=True)
 class _RequestContext:
-    """What is looked up once for many: who asks, by which policy, and what flows where."""
+    """The principal, the policy, and the dataflow with the drafts so far, looked up once."""
 
     by: Principal
-    enacted: PolicyVersion
-    currents: DataflowGraph
+    policy: PolicyVersion
+    flows: DataflowGraph
     now: int
+    drafted: list[QueryFlow] = field(default_factory=list)
 
     def admit(self, draft: _Draft) -> None:
-        """Raises Forbidden for what they may not ask, InvalidField for a stream that nobody knows and for a circle."""
-        query, current = draft.query, draft.current
-        dataflow.check_authorized(self.by, self.enacted.policy, draft.reads, query.into, draft.background)
-        self.currents.check(current)
-        unknown = self.currents.unknown(current)
+        """Raises Forbidden, or InvalidField for an unknown stream or a cycle in the dataflow."""
+        query, flow = draft.resource, draft.flow
+        dataflow.check_authorized(self.by, self.policy.policy, draft.reads, query.into, draft.background)
+        self.flows.check(flow, self.drafted)
+        unknown = self.flows.find_unknown(flow, self.drafted)
         if unknown is not None:
             raise query_requests.unknown_stream(query.text, unknown) if query.windowed else _unknown_stream(unknown)
         if query.into is not None:
-            self.currents.fresh.append(current)
+            self.drafted.append(flow)
 
 
-def _output_stream(inquiry: ContinuousQueryRequest, query: ContinuousQuery) -> str:
-    """The stream that is asked for, or called like the query."""
-    return inquiry.into or (f"query-{query.id}" if query.name is None else _stream_of_name(query.name))
+def _output_stream(request: ContinuousQueryRequest, query: ContinuousQuery) -> str:
+    """The stream that is requested, or named like the query."""
+    return request.into or (f"query-{query.id}" if query.name is None else _stream_of_name(query.name))
 
 
 def _stream_of_name(name: str) -> str:
-    """The last part of a name, as that of a stream. Raises InvalidField."""
+    """The last part of a name. Raises InvalidField if it is not the name of a stream."""
     try:
         return check_stream_name(re.split("[/#]", name)[-1])
     except BadRequest as error:
-        raise InvalidField("name", f"what is found is published to the stream that name ends in, and {error}") from None
+        raise InvalidField("name", f"answers are published to the stream that name ends in, and {error}") from None
 
 
-def _check_fields(inquiry: ContinuousQueryRequest, fields: Sequence[str], of: str) -> None:
+def _check_fields(request: ContinuousQueryRequest, fields: Sequence[str], owner: str) -> None:
     for name in fields:
-        if name in inquiry.given:
-            raise InvalidField(name, f"{name} is said of {of}")
+        if name in request.given:
+            raise InvalidField(name, f"{name} belongs to {owner}")
 
 
 def _unknown_stream(stream: str) -> InvalidField:
-    return InvalidField("streams", f"nobody ever published to {stream}, and no other query does")
+    return InvalidField("streams", f"nothing was ever published to {stream}, and no other query publishes to it")
 
 
-def _end_entries(query: ContinuousQuery) -> list[Entry]:
-    owned: list[Entry] = [] if query.owner is None else [(queries_owned_by(query.owner.name), query.id, None)]
-    into: list[Entry] = [] if query.into is None else [(queries_publishing_to(query.into), query.id, None)]
+def _end_entries(query: ContinuousQuery) -> list[RegistryEntry]:
+    owned: list[RegistryEntry] = [] if query.owner is None else [(queries_owned_by(query.owner.name), query.id, None)]
+    into: list[RegistryEntry] = [] if query.into is None else [(queries_publishing_to(query.into), query.id, None)]
     return [(QUERY, query.id, None), *owned, *into]
 
-
-# `/queries`: the routes of continuous queries, but for their answers. Errors are raised; whoever serves them says
-# them.
 
 _TEXT_TYPES = (resource_operations.SPARQL_TYPE, resource_operations.TEXT_TYPE)
 
 
 def query_routes(queries: ContinuousQueryManager) -> list[web.RouteDef]:
-    served = _QueryRoutes(queries)
+    @serves(resource_operations.REGISTER_QUERY)
+    async def register(request: web.Request) -> web.StreamResponse:
+        """A text or an object registers one query, an array all that it holds or none, each line one or not."""
+        if request.content_type == NDJSON:
+            return await register_lines(request, queries, ContinuousQueryRequest.from_json)
+        if request.content_type in _TEXT_TYPES:
+            text = await read_text_within(request, "the query", QUERY_BYTES)
+            one = ContinuousQueryRequest.from_text(text, request.query.items())
+            return await register_json(one, request, queries, lambda given: one, show)
+        given = await read_json(request, SUBSCRIPTION_BODY_BYTES, (JSON, *_TEXT_TYPES, NDJSON))
+        return await register_json(given, request, queries, ContinuousQueryRequest.from_json, show)
+
+    def show(found: ContinuousQuery, request: ContinuousQueryRequest) -> ContinuousQueryDocument:
+        return query_document(found)
+
+    def read(id: str, by: Principal) -> ContinuousQueryDocument:
+        found, figures = queries.find(id, by), queries.figures(id)
+        return query_document(found, figures=ABSENT if figures is None else dict(figures))
+
+    routes = ResourceRoutes("/queries")
     return [
-        web.post("/queries", served.register),
-        web.get("/queries", served.page),
-        web.get("/queries/{id}", served.find),
-        web.delete("/queries/{id}", served.end),
+        web.post("/queries", register),
+        routes.page(resource_operations.QUERIES, "queries", queries.page, query_document),
+        routes.find(resource_operations.FIND_QUERY, read),
+        routes.delete(resource_operations.END_QUERY, queries.end),
     ]
 
 
-class _QueryRoutes:
-    """The registry waits for disks and parsers take their time: in threads."""
-
-    def __init__(self, queries: ContinuousQueryManager) -> None:
-        self._queries = queries
-
-    @serves(resource_operations.REGISTER_QUERY)
-    async def register(self, request: web.Request) -> web.StreamResponse:
-        """A text or an object registers one query, an array all that it holds or none, lines each one or not."""
-        if request.content_type == documents.MEDIA_TYPE:
-            make = partial(self._queries.register_each, by=caller(request))
-            return await documents.bulk_response(
-                request, partial(documents.answer_lines, ContinuousQueryRequest.from_json, make)
-            )
-        if request.content_type in _TEXT_TYPES:
-            return await self._one(
-                ContinuousQueryRequest.from_text(await _read_text(request), request.query.items()), caller(request)
-            )
-        given = await read_json(request, SUBSCRIPTION_BODY_BYTES, (JSON, *_TEXT_TYPES, documents.MEDIA_TYPE))
-        if not isinstance(given, list):
-            return await self._one(ContinuousQueryRequest.from_json(given), caller(request))
-        return json_response(
-            await self._all([ContinuousQueryRequest.from_json(each) for each in given], caller(request)), status=201
-        )
-
-    @serves(resource_operations.QUERIES)
-    async def page(self, request: web.Request) -> web.Response:
-        cursor = parse_position(request.query.get("cursor", "earliest"))
-        page = await asyncio.to_thread(self._queries.page, cursor, parse_page_size(request), caller(request))
-        following = None if page.next is None else format_position(page.next)
-        return json_response({"queries": [documents.query_document(each) for each in page.things], "next": following})
-
-    @serves(resource_operations.FIND_QUERY)
-    async def find(self, request: web.Request) -> web.Response:
-        return json_response(await asyncio.to_thread(self._found, request.match_info["id"], caller(request)))
-
-    def _found(self, id: str, by: Principal) -> dict[str, Any]:
-        """With what the pipeline tells of it, if it does."""
-        found, figures = self._queries.find(id, by), self._queries.figures(id)
-        return documents.query_document(found) | ({} if figures is None else {"figures": dict(figures)})
-
-    @serves(resource_operations.END_QUERY)
-    async def end(self, request: web.Request) -> web.Response:
-        await asyncio.to_thread(self._queries.end, request.match_info["id"], caller(request))
-        return web.Response(status=204)
-
-    async def _one(self, inquiry: ContinuousQueryRequest, by: Principal) -> web.Response:
-        (made,) = await self._all([inquiry], by)
-        return json_response(made, status=201, headers={"Location": f"/queries/{made['id']}"})
-
-    async def _all(self, inquiries: Sequence[ContinuousQueryRequest], by: Principal) -> list[dict[str, Any]]:
-        if not inquiries:
-            raise BadRequest("the array holds no query")
-        return [
-            documents.query_document(each) for each in await asyncio.to_thread(self._queries.register, inquiries, by)
-        ]
+def query_document(found: ContinuousQuery, figures: Any = ABSENT) -> ContinuousQueryDocument:  # noqa: ANN401
+    """A continuous query, with the pipeline's statistics if there are any."""
+    clock = {"time": found.time.value, "lateness": found.lateness, "late": found.late.value}
+    semantics = {"semantics": "set" if found.distinct else "bag"}
+    return ContinuousQueryDocument(
+        id=found.id,
+        query=found.text,
+        name=_present(found.name),
+        state=found.state.value,
+        **(clock if found.windowed else semantics),
+        streams=_present(found.streams),
+        within=_present(found.within),
+        span=_present(found.span),
+        into=_present(found.into),
+        stream=ABSENT if found.into is None else f"/streams/{found.into}",
+        created=format_timestamp(found.created),
+        since=format_position(found.since),
+        from_=ABSENT if found.begins is None else format_start(found.begins),
+        answers=f"/queries/{found.id}/answers",
+        figures=figures,
+    )
 
 
-async def _read_text(request: web.Request) -> str:
-    body = await read_body_within(request, "the query", QUERY_BYTES)
-    try:
-        return body.decode()
-    except UnicodeDecodeError as error:
-        raise BadRequest(f"the query is not UTF-8 at byte {error.start}") from None
+def _present(value: object) -> Any:  # noqa: ANN401 - a value, or ABSENT
+    return ABSENT if value is None else value

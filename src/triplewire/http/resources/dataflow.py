@@ -8,7 +8,7 @@ would show what is hidden.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from triplewire.continuous.windows.plans import plan_windows
@@ -20,19 +20,16 @@ from triplewire.storage.registry.ports import Registry
 from triplewire.storage.registry.subscriptions import queries_publishing_to
 
 QUERY_STREAMS: Final = 10_000
-"""Streams that a continuous query reads by way of others that publish into them: each is looked at when it is
-registered, in some 50 µs, because it must not come to read what it publishes."""
-
-
-# A query must not read what it publishes itself, neither directly nor by way of others: it would never come to rest.
+"""Streams that a continuous query reads through other queries. Each costs some 50 µs when the query is registered,
+since a query must not read what it publishes."""
 
 StreamsRead = tuple[str, ...] | None
-"""Names of streams; None is all of them."""
+"""Names of streams; None means all streams."""
 
 
 @dataclass(frozen=True)
 class QueryFlow:
-    """Of one query: what it reads, and into what it publishes, if it does."""
+    """The streams that one query reads, and the stream that it publishes into, if it does."""
 
     id: str
     reads: StreamsRead
@@ -41,79 +38,68 @@ class QueryFlow:
 
 @dataclass(frozen=True)
 class DataflowGraph:
-    """Those of all queries that the registry has, and of some that are about to be there. It blocks."""
+    """The flows of all registered queries, and of drafts that are about to be registered. It blocks."""
 
     registry: Registry
     published: Callable[[str], bool]
-    """Whether anything was ever published to a stream."""
-    fresh: list[QueryFlow] = field(default_factory=list)
+    """Whether a stream ever had events."""
 
-    def beside(self) -> DataflowGraph:
-        """The same, with a list of those to be of its own."""
-        return DataflowGraph(self.registry, self.published)
+    def find_unknown(self, flow: QueryFlow, drafts: Sequence[QueryFlow] = ()) -> str | None:
+        """The first stream that it reads that never had events, and into which no other query publishes."""
+        return next((each for each in flow.reads or () if not self._is_known(each, flow.id, drafts)), None)
 
-    def unknown(self, current: QueryFlow) -> str | None:
-        """The first stream that it reads to which nobody ever published, and no other query does."""
-        return next((each for each in current.reads or () if not self._is_known(each, current.id)), None)
+    def check(self, flow: QueryFlow, drafts: Sequence[QueryFlow] = ()) -> None:
+        """Raises InvalidField, with the cycle, for a query that would read what it publishes."""
+        cycle = None if flow.into is None else self._find_cycle(flow.into, flow.reads, drafts)
+        if cycle is not None:
+            hint = "; name the streams that it reads" if flow.reads is None else ""
+            raise InvalidField("into", f"the query would read what it publishes: {cycle}{hint}")
 
-    def check(self, current: QueryFlow) -> None:
-        """Raises InvalidField for one that would read what it publishes; the way there is in its words."""
-        way = None if current.into is None else self._way(current.into, current.reads)
-        if way is not None:
-            hint = "; name the streams that it reads" if current.reads is None else ""
-            raise InvalidField("into", f"the query would read what it publishes: {way}{hint}")
+    def _is_known(self, stream: str, id: str, drafts: Sequence[QueryFlow]) -> bool:
+        return self.published(stream) or any(each.id != id for each in self._publishers(stream, drafts))
 
-    def _is_known(self, stream: str, but: str) -> bool:
-        return self.published(stream) or any(each.id != but for each in self._into(stream))
-
-    def _way(self, goal: str, reads: StreamsRead) -> str | None:
-        """How what is published into a stream comes to a query that reads others, found against the current; None if it
-        does not."""
+    def _find_cycle(self, goal: str, reads: StreamsRead, drafts: Sequence[QueryFlow]) -> str | None:
+        """The path from a stream through other queries to one that reads `reads`, searched backwards; None without."""
         passed, ahead = {goal}, [(reads, "this query")]
         while ahead:
-            reads, way = ahead.pop()
+            reads, path = ahead.pop()
             if reads is None or goal in reads:
-                return f"{goal} → {way} → {goal}"
+                return f"{goal} → {path} → {goal}"
             fresh = [each for each in reads if each not in passed]
             passed.update(fresh)
             if len(passed) > QUERY_STREAMS:
-                raise InvalidField("into", f"more than {QUERY_STREAMS} streams lead to the query by way of others")
-            ahead += [(each.reads, f"query {each.id} → {name} → {way}") for name in fresh for each in self._into(name)]
+                raise InvalidField("into", f"the query reads more than {QUERY_STREAMS} streams through other queries")
+            publishers = ((name, each) for name in fresh for each in self._publishers(name, drafts))
+            ahead += [(each.reads, f"query {each.id} → {name} → {path}") for name, each in publishers]
         return None
 
-    def _into(self, stream: str) -> Iterator[QueryFlow]:
+    def _publishers(self, stream: str, drafts: Sequence[QueryFlow]) -> Iterator[QueryFlow]:
         for change in self.registry.list(queries_publishing_to(stream)):
             reads: Sequence[str] | None = (change.value or {}).get("reads")
             yield QueryFlow(change.key, None if reads is None else tuple(reads), stream)
-        yield from (each for each in self.fresh if each.into == stream)
-
-
-# Admissions: who may ask what across events.
-#
-# A continuous query is asked of all that is published to the streams that it reads. Whoever does not see all of that,
-# by the streams that are granted to them and by the policy, may not ask: what is hidden would be in its answers.
+        yield from (each for each in drafts if each.into == stream)
 
 
 def check_authorized(
     by: Principal, policy: Policy | None, reads: StreamsRead, into: str | None, background: bool
 ) -> None:
-    """Raises Forbidden, in words that tell what would be right."""
-    sight = visibility_of(by, Verb.SUBSCRIBE, policy)
-    if not _sees_all(sight, reads):
-        raise Forbidden(_describe_hidden(by, sight, reads), scope=Verb.SUBSCRIBE.value)
+    """Raises Forbidden, with what would be right."""
+    visibility = visibility_of(by, Verb.SUBSCRIBE, policy)
+    if not _sees_all(visibility, reads):
+        raise Forbidden(_describe_hidden(by, visibility, reads), scope=Verb.SUBSCRIBE.value)
     if background:
         by.require(Verb.QUERY)
         if visibility_of(by, Verb.QUERY, policy) is not None:
-            raise Forbidden(f"{by.name} does not see all of history, which the query reads outside of its windows")
+            raise Forbidden(f"{by.name} may not see all of history, which the query reads outside of its windows")
     if into is not None:
         by.require(Verb.PUBLISH, into)
         permit = publish_permit_of(by, policy)
         if permit is not None and not _sees_all(permit.scope, (into,)):
-            raise Forbidden(f"the policy does not let {by.name} publish whatever a query finds to {into}")
+            raise Forbidden(f"the policy does not let {by.name} publish all answers of a query to {into}")
 
 
 def is_authorized(query: ContinuousQuery, policy: Policy | None) -> bool:
-    """Whether its owner may still ask it."""
+    """Whether its owner may still have this query."""
     windows = plan_windows(query.text) if query.windowed else None
     reads, background = (query.streams, False) if windows is None else (windows.streams, windows.background)
     try:
@@ -131,10 +117,10 @@ def _sees_all(sight: Visibility | None, reads: StreamsRead) -> bool:
 
 
 def _describe_hidden(by: Principal, sight: Visibility | None, reads: StreamsRead) -> str:
-    asked = "a continuous query is asked of all that is published"
+    asked = "a continuous query reads all that is published"
     if sight is not None and (not sight.leaves_events or not sight.graphs.is_all):
         return f"{asked}, and the policy hides some of it from {by.name}"
     if reads is None:
-        return f"{asked} to any stream, and {by.name} does not see all streams: name those that it reads"
+        return f"{asked} to any stream, and {by.name} may not see all streams: name those that it reads"
     unseen = next(each for each in reads if sight is not None and each not in sight.streams)
-    return f"{asked} to the streams that it reads, and {by.name} does not see {unseen}"
+    return f"{asked} to the streams that it reads, and {by.name} may not see {unseen}"

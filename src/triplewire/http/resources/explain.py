@@ -5,10 +5,10 @@ read the log and take some seconds at worst: call them from a thread.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from triplewire.http.resources.ontologies import query_asked_by
+from triplewire.http.resources.ontologies import entailed_query, merge_ontologies, query_asked_by
 from triplewire.http.resources.subscription_requests import SubscriptionRequest
 from triplewire.http.resources.subscriptions import SubscriptionManager
 from triplewire.matching.canonical_form import canonical_form
@@ -16,21 +16,18 @@ from triplewire.matching.dry_run import DryRun, run_dry
 from triplewire.matching.event_history import EventReader, VisibleEvents, find_newest, read_entry
 from triplewire.matching.explain import EventExplanation, explain
 from triplewire.matching.prepared_queries import build_query
-from triplewire.matching.shape_requests import NO_SELECTOR, ShapeRequest, restrict_query
 from triplewire.model import Subscription, format_position, parse_position
 from triplewire.model.clock import Clock
 from triplewire.model.errors import BadRequest
 from triplewire.security import EVERYONE, Principal, Visibility
-from triplewire.sparql import Query
-from triplewire.sparql.entailment.ontologies import Ontology, build_ontology
-from triplewire.sparql.entailment.rewriting import rewrite_query
+from triplewire.sparql.entailment.ontologies import Ontology
 from triplewire.storage.registry.ontologies import ONTOLOGY, ontology_from_change
 from triplewire.storage.registry.ports import Registry, RegistryChange
 
 
 @dataclass(frozen=True)
 class MatchExplanation:
-    """What became of an event, as far as a subscription is concerned."""
+    """Whether a subscription matched an event, and why."""
 
     subscription: Subscription
     entry: Mapping[str, Any]
@@ -38,11 +35,10 @@ class MatchExplanation:
 
     @property
     def held(self) -> bool:
-        """Whether the subscription was there when the event came. One that was not had no notification of it."""
+        """Whether the subscription existed at the event's position; otherwise there was no notification."""
         return self.subscription.floor < int(self.entry["position"]) < self.subscription.until
 
     def value(self) -> dict[str, Any]:
-        """As JSON."""
         about = {"subscription": self.subscription.id, "event": self.entry["event"]}
         return {
             **about,
@@ -52,13 +48,12 @@ class MatchExplanation:
         }
 
     def text(self) -> str:
-        """For people."""
-        late = "" if self.held else "the subscription was made after the event came; had it been there:\n"
+        late = "" if self.held else "the subscription did not exist when the event was published; otherwise:\n"
         return late + self.explanation.text()
 
 
 class SubscriptionExplainer:
-    """Looks at subscriptions, those that are and those that may be, beside the events of the log."""
+    """Runs subscriptions, existing and proposed, against events of the log."""
 
     def __init__(self, subscriptions: SubscriptionManager, registry: Registry, log: EventReader, clock: Clock) -> None:
         self._subscriptions = subscriptions
@@ -66,29 +61,29 @@ class SubscriptionExplainer:
         self._log = log
         self._clock = clock
 
-    def rehearse(self, wish: SubscriptionRequest, by: Principal = EVERYONE) -> DryRun:
-        """What would become of it, for somebody. Raises what making it would raise."""
-        asked, loaded = self._subscriptions.asked(wish), self._registry.list(ONTOLOGY)
-        sight = self._subscriptions.sightings.of(by).sight
-        query = build_query(asked) if wish.entailment is None else _entailed_query(asked, _merge_ontologies(loaded))
-        begins, meant = self._subscriptions.begins(wish), canonical_form(query, solutions=asked.solutions)
-        return run_dry(meant, wish.kind, self._log, self._clock, loaded, begins, sight)
+    def dry_run(self, request: SubscriptionRequest, by: Principal = EVERYONE) -> DryRun:
+        """Match recent events. Raises what creating the subscription would raise."""
+        asked, loaded = self._subscriptions.asked(request), self._registry.list(ONTOLOGY)
+        sight = self._subscriptions.visibility.find(by).sight
+        query = build_query(asked) if request.entailment is None else entailed_query(asked, _ontology(loaded))
+        begins, meant = self._subscriptions.begins(request), canonical_form(query, solutions=asked.solutions)
+        return run_dry(meant, request.kind, self._log, self._clock, loaded, begins, sight)
 
     def explain(self, id: str, event: str, by: Principal = EVERYONE) -> MatchExplanation:
-        """Why it matched an event, named by its id or its position, or not; by the ontologies as they are now, of what
-        its owner sees. Raises NotFound, or QueryLimit where the event is too much to explain."""
+        """Explain a match with an event, named by id or position, under the current ontologies and the owner's
+        visibility. Raises NotFound, or QueryLimit if the event is too large to explain."""
         subscription = self._subscriptions.find(id, by)
-        entry = self._entry(event, self._subscriptions.sightings.shown_by(subscription))
+        entry = self._entry(event, self._subscriptions.visibility.shown_by(subscription))
         asked, loaded = query_asked_by(subscription), self._registry.list(ONTOLOGY)
-        query, ontology = build_query(asked), _merge_ontologies(() if subscription.entailment is None else loaded)
+        query, ontology = build_query(asked), _ontology(() if subscription.entailment is None else loaded)
         if asked.narrowing.vocabulary:
-            # What follows from an event is not of its vocabulary: all ways to entail the query are told instead.
-            query, ontology = _entailed_query(asked, ontology), _merge_ontologies(())
-        told = explain(query, entry, ontology=ontology, ontologies=loaded, clock=self._clock)
-        return MatchExplanation(subscription, entry, told)
+            # Inferred triples are outside the vocabulary: the query is rewritten instead.
+            query, ontology = entailed_query(asked, ontology), _ontology(())
+        explanation = explain(query, entry, ontology=ontology, ontologies=loaded, clock=self._clock)
+        return MatchExplanation(subscription, entry, explanation)
 
     def _entry(self, event: str, sight: Visibility | None) -> dict[str, Any]:
-        """What is in sight of it. One of which nothing is is not found, in the words for one that is not there."""
+        """The visible part of an event. One without a visible part raises the same NotFound as an unknown one."""
         seen = VisibleEvents(self._log, sight)
         try:
             position = parse_position(event)
@@ -97,12 +92,5 @@ class SubscriptionExplainer:
         return read_entry(seen, position)
 
 
-def _entailed_query(asked: ShapeRequest, ontology: Ontology) -> Query:
-    """The query with all ways to entail it. What narrows it is not entailed."""
-    meant = rewrite_query(build_query(replace(asked, narrowing=NO_SELECTOR)), ontology)
-    return restrict_query(meant, asked.narrowing, solutions=asked.solutions)
-
-
-def _merge_ontologies(loaded: Sequence[RegistryChange]) -> Ontology:
-    lines = (line.split("\t") for change in loaded for line in ontology_from_change(change).text.split("\n"))
-    return build_ontology((subject, predicate, object_) for subject, predicate, object_ in lines)
+def _ontology(loaded: Sequence[RegistryChange]) -> Ontology:
+    return merge_ontologies([ontology_from_change(each) for each in loaded])

@@ -8,30 +8,38 @@ the one version that holds at its position.
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from threading import Lock
-from typing import Any, Final
+from typing import Final
 
+from aiohttp import web
+
+from triplewire.http.openapi import resource_operations, serves
+from triplewire.http.openapi.documents import OntologyDocument
+from triplewire.http.resources.bodies import negotiate_rdf, read_body_within
+from triplewire.http.resources.registry_resource import RegistryEntry, RegistryResource, ResourceRoutes
 from triplewire.http.resources.subscription_requests import SubscriptionRequest
 from triplewire.matching.canonical_form import CACHED_SKELETONS
 from triplewire.matching.prepared_queries import PreparedShapes, build_query, lift_query_as
 from triplewire.matching.shape_requests import NO_SELECTOR, ShapeRequest, restrict_query
 from triplewire.matching.shapes import LiftedShape
-from triplewire.model import Subscription
+from triplewire.model import Subscription, format_position
 from triplewire.model.errors import (
     BodyTooLarge,
     Conflict,
     InputError,
     InvalidField,
-    NotFound,
     QueryLimit,
     TriplewireError,
 )
-from triplewire.rdf import Syntax, decode
+from triplewire.rdf import Syntax, decode, find_syntax
 from triplewire.rdf.serializer import find_frame, write_fragment
+from triplewire.security import EVERYONE, Principal
+from triplewire.sparql import Query
 from triplewire.sparql.entailment.ontologies import Ontology, build_ontology
 from triplewire.sparql.entailment.rewriting import rewrite_query
 from triplewire.storage.registry.codec import check_name
@@ -43,7 +51,6 @@ from triplewire.storage.registry.ontologies import (
     ontology_from_change,
     ontology_to_value,
 )
-from triplewire.storage.registry.ontologies import ontology_from_change as loaded_by
 from triplewire.storage.registry.ports import Registry
 from triplewire.storage.registry.security import VisibilityStore
 from triplewire.storage.registry.subscriptions import (
@@ -56,70 +63,61 @@ from triplewire.storage.registry.subscriptions import (
 )
 
 ONTOLOGY_BYTES: Final = 8 * 1024 * 1024
-"""An ontology as it is sent. It is parsed in memory, and every version of it stays in the registry."""
+"""The body of an ontology. It is parsed in memory, and every version of it stays in the registry."""
 
 ONTOLOGY_TRIPLES: Final = 100_000
-"""Triples of one ontology. Whoever reads the registry's changes reads them: at worst about 20 MB of text."""
+"""Triples of one ontology. Every reader of registry changes reads them: at worst about 20 MB of text."""
 
-
-# Entailments: subscriptions that follow the ontologies, from version to version.
-#
-# Such a subscription is rewritten by the ontologies that are loaded when it is made, and again whenever one of them
-# changes: then it is put anew under its id, in the transaction of the change, so that each event is matched by the one
-# version that holds at its position.
-
-Entry = tuple[str, str, Mapping[str, Any] | None]
 
 logger = logging.getLogger(__name__)
 
 
 class SubscriptionEntailment:
-    """The ontologies as the registry holds them, and what follows from them. Any thread may use it."""
+    """Rewrites subscriptions by the ontologies of the registry (RDFS entailment). Any thread may use it."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._sights = VisibilityStore(registry)
-        self._turn = Lock()
+        self._visibility = VisibilityStore(registry)
+        self._lock = Lock()
         self._version = -1
         self._ontology = build_ontology(())
         self._texts = _prepared_queries(self._ontology)
         self._positions: tuple[int, tuple[int, ...]] = (-1, ())
-        """Where those of a version were loaded."""
+        """A version, and the positions at which its ontologies were loaded."""
 
     def version(self) -> int:
-        """Where an ontology was changed last."""
+        """The position of the newest ontology change."""
         newest = self._registry.get(ONTOLOGIES_VERSION, NEWEST_ONTOLOGIES)
         return 0 if newest is None else newest.position
 
     def loaded(self) -> tuple[int, ...]:
-        """Where those were loaded that are loaded now."""
+        """The positions at which the current ontologies were loaded."""
         version = self.version()
-        with self._turn:
+        with self._lock:
             if self._positions[0] != version:
                 self._positions = (version, tuple(change.position for change in self._registry.list(ONTOLOGY)))
             return self._positions[1]
 
     def lift(self, asked: ShapeRequest, version: int) -> LiftedShape:
-        """What is asked by what is loaded now, of this version. Raises InvalidField where that is too much of the
-        ontologies."""
+        """Lift a query under the ontologies of a version. Raises InvalidField if the rewriting is over a limit."""
         try:
             return self._current(version)[1].lift(asked)
         except QueryLimit as error:
             raise InvalidField("entailment", f"entailment is not possible: {error}") from None
 
-    def following(self, name: str, loaded: LoadedOntology | None) -> list[Entry]:
-        """What is to be put with a change to an ontology, so that the subscriptions follow it.
+    def following(self, name: str, loaded: LoadedOntology | None) -> list[RegistryEntry]:
+        """Entries to put with a change to an ontology, so that subscriptions follow it.
 
-        Raises Conflict, with the subscription, where one cannot.
+        Raises Conflict with the first subscription that cannot.
         """
-        with self._turn:
+        with self._lock:
             others = [each for each in self._loaded() if each.name != name]
-        ontology = _merge_ontologies([*others, *([] if loaded is None else [loaded])])
+        ontology = merge_ontologies([*others, *([] if loaded is None else [loaded])])
         return [entry for found in self._entailed() for entry in self._revision(found, ontology)]
 
     def settle(self) -> None:
-        """Bring those up to date that were made, or whose ontologies changed, while others did the same."""
-        entries: list[Entry] = []
+        """Update subscriptions that were created, or whose ontologies changed, concurrently."""
+        entries: list[RegistryEntry] = []
         ontology, _ = self._current(self.version())
         for found in self._entailed():
             try:
@@ -135,9 +133,11 @@ class SubscriptionEntailment:
             if change is not None:
                 yield subscription_from_change(change)
 
-    def _revision(self, found: Subscription, ontology: Ontology) -> Iterator[Entry]:
+    def _revision(self, found: Subscription, ontology: Ontology) -> Iterator[RegistryEntry]:
         try:
-            lifted = _entail_and_lift(replace(query_asked_by(found), sight=self._sights.find(found.sight)), ontology)
+            lifted = _entail_and_lift(
+                replace(query_asked_by(found), sight=self._visibility.find(found.sight)), ontology
+            )
         except TriplewireError as error:
             raise Conflict(f"subscription {found.id} cannot follow: {error}") from None
         if (lifted.shape.key, lifted.constants) == (found.shape, found.constants):
@@ -151,34 +151,38 @@ class SubscriptionEntailment:
         )
 
     def _current(self, version: int) -> tuple[Ontology, PreparedShapes]:
-        """The ontologies together, and what was lifted by them. Those of a version, or of one after it."""
-        with self._turn:
+        """The merged ontologies, and prepared queries under them; of a version or a later one."""
+        with self._lock:
             if version != self._version:
-                self._ontology = _merge_ontologies(self._loaded())
+                self._ontology = merge_ontologies(self._loaded())
                 self._texts = _prepared_queries(self._ontology)
                 self._version = version
             return self._ontology, self._texts
 
     def _loaded(self) -> list[LoadedOntology]:
-        return [loaded_by(change) for change in self._registry.list(ONTOLOGY)]
+        return [ontology_from_change(change) for change in self._registry.list(ONTOLOGY)]
 
 
 def query_asked_by(made: Subscription) -> ShapeRequest:
-    """What a subscription was made of, but for what it entails, and of what is in sight."""
-    wish = SubscriptionRequest(made.sparql, made.kind, made.stream, made.source, made.application, made.vocabulary)
-    asked = replace(wish, filter=made.filter).asked
+    """The query of a subscription, before entailment and visibility."""
+    request = SubscriptionRequest(made.sparql, made.kind, made.stream, made.source, made.application, made.vocabulary)
+    asked = replace(request, filter=made.filter).asked
     return asked if made.template is None else replace(asked, values=made.values)
 
 
 def _entail_and_lift(asked: ShapeRequest, ontology: Ontology) -> LiftedShape:
-    """Only the query is entailed, not what narrows it: the ontology itself is of no stream and no vocabulary."""
-    meant = rewrite_query(build_query(replace(asked, narrowing=NO_SELECTOR)), ontology)
-    return lift_query_as(restrict_query(meant, asked.narrowing, solutions=asked.solutions), asked)
+    return lift_query_as(entailed_query(asked, ontology), asked)
+
+
+def entailed_query(asked: ShapeRequest, ontology: Ontology) -> Query:
+    """Rewrite a query by an ontology. Its selector is not rewritten: ontologies have no stream and no vocabulary."""
+    rewritten = rewrite_query(build_query(replace(asked, narrowing=NO_SELECTOR)), ontology)
+    return restrict_query(rewritten, asked.narrowing, solutions=asked.solutions)
 
 
 def _prepared_queries(ontology: Ontology) -> PreparedShapes:
-    """Queries that differ in names of which the ontologies say nothing are rewritten once. A name may be written with a
-    prefix, so that only its end is seen: one that ends like any of theirs may be theirs."""
+    """Queries that differ only in names that the ontologies do not mention are rewritten once. A name may be written
+    with a prefix, so that only its end is compared."""
     names = {term for triple in (*ontology.facts, *ontology.schema) for term in triple}
     ends = "\n".join(names | ontology.classes | ontology.properties)
     return PreparedShapes(
@@ -186,47 +190,39 @@ def _prepared_queries(ontology: Ontology) -> PreparedShapes:
     )
 
 
-def _merge_ontologies(loaded: list[LoadedOntology]) -> Ontology:
+def merge_ontologies(loaded: Iterable[LoadedOntology]) -> Ontology:
     ordered = sorted(loaded, key=lambda each: each.name)
-    lines = (line.split("\t") for each in ordered for line in each.text.split("\n"))
-    return build_ontology((subject, predicate, object_) for subject, predicate, object_ in lines)
+    return build_ontology(_split_triple(line) for each in ordered for line in each.text.split("\n"))
 
 
-class OntologyManager:
-    """What is known of classes and properties, as the registry holds it."""
+class OntologyManager(RegistryResource[LoadedOntology]):
+    """Loads, finds and removes ontologies in the registry."""
+
+    kind = ONTOLOGY
+    noun = "ontology"
+    from_change = staticmethod(ontology_from_change)
 
     def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+        super().__init__(registry)
         self._entailments = SubscriptionEntailment(registry)
 
     def load(self, name: str, body: bytes, syntax: Syntax) -> LoadedOntology:
-        """All triples of the body, of whatever graph, in place of what had the name. Blank nodes become IRIs.
+        """Create or replace an ontology with all triples of a body, of any graph. Blank nodes become IRIs.
 
-        Raises BadRequest for a name that is none, MalformedRdf, InputError for what is over a limit, or Conflict if a
-        subscription cannot follow it.
+        Raises BadRequest for an invalid name, MalformedRdf, InputError above a limit, or Conflict if a subscription
+        cannot follow it.
         """
         drafted = _parse_ontology(check_name(name, "an ontology"), body, syntax)
         version = self._put(name, drafted)
         return replace(drafted, version=version)
 
-    def find(self, name: str) -> LoadedOntology:
-        """Raises NotFound for one that is not there."""
-        change = self._registry.get(ONTOLOGY, name)
-        if change is None:
-            raise NotFound(f"there is no ontology {name}")
-        return ontology_from_change(change)
-
-    def all(self) -> Sequence[LoadedOntology]:
-        """In the order in which they were loaded."""
-        return [ontology_from_change(change) for change in self._registry.list(ONTOLOGY)]
-
-    def remove(self, name: str) -> None:
-        """Raises NotFound for one that is not there."""
+    def remove(self, name: str, by: Principal = EVERYONE) -> None:
+        """Raises NotFound."""
         self.find(name)
         self._put(name, None)
 
     def _put(self, name: str, loaded: LoadedOntology | None) -> int:
-        """The position of the change. Subscriptions that follow ontologies do so from there on."""
+        """Put the change, and with it the subscriptions that follow it; its position."""
         value = None if loaded is None else ontology_to_value(loaded)
         following = self._entailments.following(name, loaded)
         _, version, *_ = self._registry.put(
@@ -237,7 +233,7 @@ class OntologyManager:
 
 
 def format_ontology(loaded: LoadedOntology, syntax: Syntax) -> bytes:
-    """The ontology as a document. Raises NotAcceptable for terms that the syntax cannot write."""
+    """Serialize an ontology. Raises NotAcceptable for terms that the syntax cannot write."""
     around = find_frame(syntax)
     lines = loaded.text.replace("\t", " ").replace("\n", " .\n") + " .\n"
     return around.head + write_fragment(lines.encode(), syntax) + around.tail
@@ -256,3 +252,37 @@ def _parse_ontology(name: str, body: bytes, syntax: Syntax) -> LoadedOntology:
 def _split_triple(line: str) -> tuple[str, str, str]:
     subject, predicate, object_ = line.split("\t")
     return subject, predicate, object_
+
+
+def ontology_routes(ontologies: OntologyManager) -> list[web.RouteDef]:
+    async def put(name: str, request: web.Request) -> OntologyDocument:
+        syntax = find_syntax(request.headers.get("Content-Type"))
+        body = await read_body_within(request, "the ontology", ONTOLOGY_BYTES)
+        return ontology_document(await asyncio.to_thread(ontologies.load, name, body, syntax))
+
+    @serves(resource_operations.FIND_ONTOLOGY)
+    async def find(request: web.Request) -> web.Response:
+        loaded = await asyncio.to_thread(ontologies.find, request.match_info["name"])
+        syntax = negotiate_rdf(request)
+        body = await asyncio.to_thread(format_ontology, loaded, syntax)
+        headers = {"ETag": f'"{format_position(loaded.version)}"', "Vary": "Accept"}
+        return web.Response(body=body, content_type=syntax.media_type, headers=headers)
+
+    routes = ResourceRoutes("/ontologies", "name")
+    return [
+        routes.list(resource_operations.ONTOLOGIES, "ontologies", ontologies.all, ontology_document),
+        routes.put(resource_operations.LOAD_ONTOLOGY, put),
+        web.get("/ontologies/{name}", find),
+        routes.delete(resource_operations.REMOVE_ONTOLOGY, ontologies.remove),
+    ]
+
+
+def ontology_document(loaded: LoadedOntology) -> OntologyDocument:
+    """An ontology without its triples."""
+    return OntologyDocument(
+        name=loaded.name,
+        version=format_position(loaded.version),
+        triples=loaded.triples,
+        classes=loaded.classes,
+        properties=loaded.properties,
+    )

@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 from triplewire.continuous.join_network.layout import SLOTS
 from triplewire.continuous.structures import LiftedStructure, QueryStructure, lift_constants, query_structure
 from triplewire.continuous.windows.plans import WindowPlan, plan_windows
+from triplewire.http.openapi.documents import QueryRequestDocument
+from triplewire.http.resources.bodies import check_members
 from triplewire.http.resources.subscription_requests import BackfillStart
 from triplewire.matching.prepared_queries import PreparedQueries
 from triplewire.matching.shape_requests import ShapeRequest
@@ -33,10 +35,9 @@ from triplewire.storage.registry.streams import check_stream_name
 from triplewire.storage.registry.subscriptions import SELECTOR_VALUES
 
 UNBOUNDED_FIELDS = ("semantics", "streams", "within", "span", "from")
-"""What is said of queries without windows."""
+"""Members that only queries without windows may have."""
 WINDOWED_FIELDS = ("time", "lateness", "late")
-"""What is said of windows."""
-QUERY_FIELDS = ("query", "name", *UNBOUNDED_FIELDS, *WINDOWED_FIELDS, "into")
+"""Members that only queries with windows may have."""
 
 _BAG, _SET = "bag", "set"
 _SECOND = 1_000_000
@@ -49,7 +50,7 @@ Choice = TypeVar("Choice", LatePolicy, TimeDomain)
 
 @dataclass(frozen=True)
 class ContinuousQueryRequest:
-    """Checked, but for what the query says, and what then fits beside it."""
+    """A continuous query to register. Its text is not parsed yet."""
 
     text: str
     name: str | None = None
@@ -63,16 +64,14 @@ class ContinuousQueryRequest:
     late: LatePolicy = LatePolicy.DROP
     into: str | None = None
     given: frozenset[str] = frozenset()
-    """The fields that were there."""
+    """The members that were given."""
 
     @classmethod
     def from_json(cls, value: object) -> ContinuousQueryRequest:
-        """Raises BadRequest for what is no object, InvalidField for a field that does not fit, with its name."""
+        """Raises BadRequest for anything but an object, InvalidField with the member that does not fit."""
         if not isinstance(value, dict):
             raise BadRequest('a continuous query is a JSON object such as {"query": "SELECT …"}')
-        for field in value:
-            if field not in QUERY_FIELDS:
-                raise InvalidField(field, f"a continuous query has no {field}; it has {', '.join(QUERY_FIELDS)}")
+        check_members(value, "a continuous query", QueryRequestDocument)
         begins = value.get("from")
         return cls(
             text=_parse_text(value.get("query")),
@@ -86,16 +85,16 @@ class ContinuousQueryRequest:
             lateness=_parse_seconds("lateness", value.get("lateness"), least=0.0) or 0.0,
             late=_parse_choice("late", value.get("late"), LatePolicy.DROP),
             into=None if value.get("into") is None else _parse_stream("into", value["into"]),
-            given=frozenset(name for name in QUERY_FIELDS if value.get(name) is not None),
+            given=frozenset(name for name in QueryRequestDocument.names() if value.get(name) is not None),
         )
 
     @classmethod
     def from_text(cls, text: str, parameters: Iterable[tuple[str, str]]) -> ContinuousQueryRequest:
-        """A query that is a body by itself; what is said beside it is in the address."""
+        """A query whose text is the body; the other members are query parameters."""
         value: dict[str, Any] = {}
         for name, given in parameters:
             if name == "query":
-                raise InvalidField("query", "the query is the body; it is not said in the address")
+                raise InvalidField("query", "the query is the body; it must not be a parameter")
             if name == "streams":
                 value.setdefault(name, []).append(given)
             elif name in value:
@@ -106,7 +105,7 @@ class ContinuousQueryRequest:
 
 
 def _parse_number(text: str) -> object:
-    """Numbers as JSON has them; durations stay what they are."""
+    """Parse a number as JSON would; a duration stays a text."""
     try:
         return int(text) if text.lstrip("+-").isdecimal() and len(text) < 20 else float(text)
     except ValueError:
@@ -115,7 +114,7 @@ def _parse_number(text: str) -> object:
 
 def _parse_text(given: object) -> str:
     if not isinstance(given, str) or not given.strip():
-        raise InvalidField("query", "query must hold the text of a query, in SPARQL or, with windows, in RSP-QL")
+        raise InvalidField("query", "query must be the text of a query, in SPARQL or, with windows, in RSP-QL")
     if len(given) * 4 > QUERY_BYTES and len(given.encode(errors="replace")) > QUERY_BYTES:
         raise BodyTooLarge("the query", QUERY_BYTES)
     return given
@@ -161,13 +160,13 @@ def _parse_stream(field: str, given: object) -> str:
 
 
 def _parse_seconds(field: str, given: object, least: float = 0.001) -> float | None:
-    """Raises InvalidField, also for more than a window may last: what never ends is never told."""
+    """Raises InvalidField, also for more than a window may last."""
     if given is None:
         return None
     found: Decimal | float | None = None
     if isinstance(given, str):
-        told = duration_microseconds(given)
-        found = None if told is None else told / _SECOND
+        microseconds = duration_microseconds(given)
+        found = None if microseconds is None else microseconds / _SECOND
     elif isinstance(given, int | float) and not isinstance(given, bool):
         found = given
     if found is None or not least <= found <= _SECONDS_MOST:
@@ -193,12 +192,9 @@ def _parse_choice(field: str, given: object, default: Choice) -> Choice:
     return known[given]
 
 
-# Structures: unbounded queries taken apart. Those that differ only in constants are parsed once.
-
-
 @dataclass(frozen=True)
 class LiftedText:
-    """A query without its constants, of a form: `select`, `ask` or `construct`; and these."""
+    """A query form (`select`, `ask` or `construct`) and structure, and its lifted constants."""
 
     shape: tuple[str, QueryStructure]
     constants: tuple[str, ...]
@@ -216,13 +212,13 @@ class LiftedText:
 
 
 class StructureCache:
-    """Remembers how texts are taken apart. Any thread may use it."""
+    """Lifts constants out of query texts, and caches structures. Any thread may use it."""
 
     def __init__(self) -> None:
         self._recipes = PreparedQueries(_lift_text)
 
     def take(self, text: str) -> LiftedText:
-        """A query without windows. Raises SparqlSyntax, or Unsupported with what is too much and its place."""
+        """Lift a query without windows. Raises SparqlSyntax, or Unsupported with its position in the text."""
         return self._recipes.lift(ShapeRequest(text, solutions=True))
 
 
@@ -236,23 +232,23 @@ def _lift_text(asked: ShapeRequest) -> LiftedText:
 
 
 def _check_structure(text: str, form: str, lifted: LiftedStructure) -> None:
-    """Raises Unsupported for a name of nothing, and for more than a combination of triples can hold."""
+    """Raises Unsupported for an unbound variable, and for more terms than a partial match can hold."""
     structure = lifted.structure
     if form == "construct" and not structure.template:
-        raise _unsupported_word(text, "construct", "it makes nothing")
+        raise _unsupported_word(text, "construct", "its template is empty")
     matched = frozenset().union(*(pattern_variables(each) for each in structure.patterns))
     bound = matched | {each.name for each in structure.steps if isinstance(each, Bind)}
-    told = (*structure.projection, *(name for each in structure.template for name in pattern_variables(each)))
-    for name in told:
+    used = (*structure.projection, *(name for each in structure.template for name in pattern_variables(each)))
+    for name in used:
         if name not in bound and not name.startswith("_:"):
-            raise _unsupported_word(text, f"?{name}", "it stands in no pattern, so that it never is anything")
+            raise _unsupported_word(text, f"?{name}", "it is in no pattern, so that it is never bound")
     held = len(matched) + len(lifted.constants)
     if held > SLOTS:
         raise Unsupported(f"more than {SLOTS} variables and constants ({held})", hint="ask for less at once")
 
 
 def _unsupported_word(text: str, word: str, hint: str) -> Unsupported:
-    """A word of the text, with its place."""
+    """An error with the position of a word in the text."""
     source = SourceText(text)
     known = (each for each in source.tokens() if each.text.lower().lstrip("?$") == word.lower().lstrip("?"))
     offset = next((each.offset for each in known), 0)
@@ -260,13 +256,11 @@ def _unsupported_word(text: str, word: str, hint: str) -> Unsupported:
     return Unsupported(construct, place=source.position(offset), hint=hint, excerpt=source.excerpt(offset))
 
 
-# Windows: queries that have some, before they are registered.
-
 _DATASET_NAME = re.compile(r"<.*/(streams|ontologies)/([A-Za-z0-9][A-Za-z0-9._~-]*)>")
 
 
 def plan_registration(text: str, registration: Registration) -> WindowPlan:
-    """What a query with windows comes to. Raises Unsupported for what it cannot be, with its place."""
+    """Plan a query with windows. Raises Unsupported with its position in the text."""
     try:
         return plan_windows(text)
     except Unsupported as error:
@@ -276,7 +270,7 @@ def plan_registration(text: str, registration: Registration) -> WindowPlan:
 
 
 def check_static_data(text: str, dataset: Dataset, registry: Registry, published: Callable[[str], bool]) -> None:
-    """Raises InvalidField for a stream or an ontology beside the windows that nobody knows."""
+    """Raises InvalidField for an unknown stream or ontology outside of the windows."""
     for name in dict.fromkeys((*(dataset.default or ()), *(dataset.named or ()))):
         found = _DATASET_NAME.fullmatch(name)
         if found is None:
@@ -284,22 +278,22 @@ def check_static_data(text: str, dataset: Dataset, registry: Registry, published
         kind, word = found[1], found[2]
         known = published(word) if kind == "streams" else registry.get(ONTOLOGY, word) is not None
         if not known:
-            what = f"nobody ever published to {word}" if kind == "streams" else f"there is no ontology {word}"
+            what = f"nothing was ever published to {word}" if kind == "streams" else f"there is no ontology {word}"
             raise error_at_word(text, what, lambda _, token: token.text == name)  # noqa: B023 - it is called at once
 
 
 def unknown_stream(text: str, stream: str) -> InvalidField:
-    """Nothing was ever published to the stream of a window."""
+    """The error for a window over a stream that never had events."""
     named = re.compile(rf"<?(.*[/:])?{re.escape(stream)}>?")
 
     def is_it(on: Token, name: Token) -> bool:
         return on.key in ("ON", "STREAM") and named.fullmatch(name.text) is not None
 
-    return error_at_word(text, f"nobody ever published to {stream}, and no other query does", is_it)
+    return error_at_word(text, f"nothing was ever published to {stream}, and no other query publishes to it", is_it)
 
 
 def error_at_word(text: str, message: str, is_it: Callable[[Token, Token], bool]) -> InvalidField:
-    """What is wrong with a word, which is known by the one before it and itself; with its place, if it is there."""
+    """An error with the position of the first word for which `is_it(previous, word)` holds, if there is one."""
     source = SourceText(text)
     offset = next((token.offset for before, token in pairwise(source.tokens()) if is_it(before, token)), None)
     if offset is None:

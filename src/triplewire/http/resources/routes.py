@@ -1,212 +1,141 @@
-"""Routes of `/subscriptions`, `/templates` and `/ontologies`. Handlers raise; the middleware writes the problem
-document.
-"""
+"""Routes of `/subscriptions`, and of the templates and ontologies that subscriptions use."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
+import orjson
 from aiohttp import web
 
 from triplewire.http.auth import caller
 from triplewire.http.openapi import resource_operations, serves
-from triplewire.http.resources import documents
-from triplewire.http.resources.bodies import (
-    JSON,
-    SUBSCRIPTION_BODY_BYTES,
-    json_response,
-    parse_page_size,
-    read_body_within,
-    read_json,
-)
+from triplewire.http.openapi.documents import SubscriptionDocument, WebhookDocument
+from triplewire.http.openapi.schemas import ABSENT
+from triplewire.http.resources.bodies import JSON, SUBSCRIPTION_BODY_BYTES, json_response, read_json
+from triplewire.http.resources.bulk import NDJSON
 from triplewire.http.resources.explain import SubscriptionExplainer
-from triplewire.http.resources.ontologies import ONTOLOGY_BYTES, OntologyManager, format_ontology
-from triplewire.http.resources.subscription_requests import SubscriptionRequest
+from triplewire.http.resources.ontologies import OntologyManager, ontology_routes
+from triplewire.http.resources.registry_resource import ResourceRoutes, register_json, register_lines
+from triplewire.http.resources.subscription_requests import SubscriptionRequest, format_start, parse_bulk_subscription
 from triplewire.http.resources.subscriptions import SubscriptionManager
-from triplewire.model import Subscription, format_position, parse_position
+from triplewire.http.resources.templates import template_routes
+from triplewire.model import Subscription, format_position
 from triplewire.model.clock import format_timestamp
-from triplewire.model.errors import BadRequest, NotAcceptable
-from triplewire.rdf import SYNTAXES, TURTLE, find_syntax, negotiate
+from triplewire.model.errors import BadRequest
 from triplewire.security import Principal, Verb
+from triplewire.storage.registry.subscriptions import Lane, narrowing_fields
 
 
 def registry_routes(
-    subscriptions: SubscriptionManager, ontologies: OntologyManager, insights: SubscriptionExplainer
+    subscriptions: SubscriptionManager, ontologies: OntologyManager, explainer: SubscriptionExplainer
 ) -> list[web.RouteDef]:
-    """Everything about ontologies and templates, and about subscriptions but the delivery of their notifications."""
-    questions, vocabularies = _SubscriptionRoutes(subscriptions, insights), _OntologyRoutes(ontologies)
-    forms = _TemplateRoutes(subscriptions)
+    """Routes of subscriptions, templates and ontologies; notifications are delivered elsewhere."""
     return [
-        web.post("/subscriptions", questions.make),
-        web.get("/subscriptions", questions.page),
-        web.get("/subscriptions/{id}", questions.find),
-        web.delete("/subscriptions/{id}", questions.end),
-        web.get("/subscriptions/{id}/explain", questions.explain),
-        web.get("/templates", forms.all),
-        web.put("/templates/{name}", forms.put),
-        web.get("/templates/{name}", forms.find),
-        web.delete("/templates/{name}", forms.remove),
-        web.get("/ontologies", vocabularies.all),
-        web.put("/ontologies/{name}", vocabularies.load),
-        web.get("/ontologies/{name}", vocabularies.find),
-        web.delete("/ontologies/{name}", vocabularies.remove),
+        *subscription_routes(subscriptions, explainer),
+        *template_routes(subscriptions.templates),
+        *ontology_routes(ontologies),
+    ]
+
+
+def subscription_routes(subscriptions: SubscriptionManager, explainer: SubscriptionExplainer) -> list[web.RouteDef]:
+    routes = ResourceRoutes("/subscriptions")
+    special = _SubscriptionRoutes(subscriptions, explainer)
+    return [
+        web.post("/subscriptions", special.create),
+        routes.page(resource_operations.SUBSCRIPTIONS, "subscriptions", subscriptions.page, subscription_document),
+        routes.find(resource_operations.FIND_SUBSCRIPTION, special.read),
+        routes.delete(resource_operations.END_SUBSCRIPTION, subscriptions.end),
+        web.get("/subscriptions/{id}/explain", special.explain),
     ]
 
 
 class _SubscriptionRoutes:
-    """The registry waits for disks and the SPARQL parser takes its time: both happen in threads."""
+    """Operations that only subscriptions have. The registry and the SPARQL parser run in threads."""
 
-    def __init__(self, subscriptions: SubscriptionManager, insights: SubscriptionExplainer) -> None:
+    def __init__(self, subscriptions: SubscriptionManager, explainer: SubscriptionExplainer) -> None:
         self._subscriptions = subscriptions
-        self._insights = insights
+        self._explainer = explainer
 
     @serves(resource_operations.MAKE_SUBSCRIPTION)
-    async def make(self, request: web.Request) -> web.StreamResponse:
-        """An object makes one subscription, an array makes all that it holds or none, lines each make one or not. A dry
-        run of an object makes none."""
-        if _is_dry_run(request):
-            wish = SubscriptionRequest.from_json(await _read_json(request))
-            return json_response((await asyncio.to_thread(self._insights.rehearse, wish, caller(request))).value())
-        if request.content_type == documents.MEDIA_TYPE:
-            make = partial(self._subscriptions.make_each, by=caller(request))
-            return await documents.bulk_response(
-                request, partial(documents.answer_lines, documents.parse_bulk_subscription, make)
-            )
-        given = await _read_json(request)
-        if isinstance(given, list):
-            wishes = [SubscriptionRequest.from_json(each) for each in given]
-            made = await self._make(wishes, caller(request))
-            return json_response(
-                [documents.new_subscription_document(*each) for each in zip(made, wishes, strict=True)], status=201
-            )
-        wish = SubscriptionRequest.from_json(given)
-        (one,) = await self._make([wish], caller(request))
-        return json_response(
-            documents.new_subscription_document(one, wish), status=201, headers={"Location": f"/subscriptions/{one.id}"}
+    async def create(self, request: web.Request) -> web.StreamResponse:
+        """An object creates one subscription, an array all that it holds or none, each line one or not. A dry run
+        creates none."""
+        dry_run = _is_dry_run(request)
+        if request.content_type == NDJSON and not dry_run:
+            return await register_lines(request, self._subscriptions, parse_bulk_subscription)
+        given = await read_json(request, SUBSCRIPTION_BODY_BYTES, (JSON, NDJSON))
+        if dry_run:
+            asked = SubscriptionRequest.from_json(given)
+            return json_response((await asyncio.to_thread(self._explainer.dry_run, asked, caller(request))).value())
+        return await register_json(
+            given, request, self._subscriptions, SubscriptionRequest.from_json, new_subscription_document
         )
 
-    @serves(resource_operations.SUBSCRIPTIONS)
-    async def page(self, request: web.Request) -> web.Response:
-        cursor = parse_position(request.query.get("cursor", "earliest"))
-        page = await asyncio.to_thread(self._subscriptions.page, cursor, parse_page_size(request), caller(request))
-        following = None if page.next is None else format_position(page.next)
-        return json_response(
-            {"subscriptions": [documents.subscription_document(each) for each in page.things], "next": following}
-        )
-
-    @serves(resource_operations.FIND_SUBSCRIPTION)
-    async def find(self, request: web.Request) -> web.Response:
-        return json_response(await asyncio.to_thread(self._found, request.match_info["id"], caller(request)))
-
-    def _found(self, id: str, by: Principal) -> dict[str, Any]:
-        """With what is told of one alone: how many ask the same, in which lane it is, and until when it stays."""
+    def read(self, id: str, by: Principal) -> SubscriptionDocument:
+        """One subscription, with its sharing, lane, webhook and lease."""
         found, lease = self._subscriptions.find(id, by), self._subscriptions.lease(id)
-        # How many others ask the same is nothing that they have said to each other.
-        shared = {"sharing": self._subscriptions.sharing.count(id)} if by.may(Verb.ADMIN) else {}
-        told = {**documents.subscription_document(found), **shared}
-        lane = self._subscriptions.lane(found)
-        told |= {} if lane is None else {"lane": documents.lane_document(lane)}
-        hook = self._subscriptions.hook(id)
-        told |= {} if hook is None else {"webhook": documents.webhook_document(hook)}
-        return told if lease is None else {**told, "expires": format_timestamp(lease.until)}
-
-    @serves(resource_operations.END_SUBSCRIPTION)
-    async def end(self, request: web.Request) -> web.Response:
-        await asyncio.to_thread(self._subscriptions.end, request.match_info["id"], caller(request))
-        return web.Response(status=204)
+        lane, hook = self._subscriptions.lane(found), self._subscriptions.hook(id)
+        return subscription_document(
+            found,
+            # The number of other subscribers with the same query is confidential.
+            sharing=self._subscriptions.sharing.count(id) if by.may(Verb.ADMIN) else ABSENT,
+            lane=ABSENT if lane is None else _lane_document(lane),
+            webhook=ABSENT
+            if hook is None
+            else WebhookDocument(url=hook.url, state=hook.state.value, attempts=_present(hook.attempts)),
+            expires=ABSENT if lease is None else format_timestamp(lease.until),
+        )
 
     @serves(resource_operations.EXPLAIN_SUBSCRIPTION)
     async def explain(self, request: web.Request) -> web.Response:
-        """As JSON, or as plain text for who wants that."""
+        """JSON, or plain text if the client accepts that."""
         event = request.query.get("event")
         if not event:
-            raise BadRequest("event must name an event: ?event= with its id, or with its position")
-        insight = await asyncio.to_thread(self._insights.explain, request.match_info["id"], event, caller(request))
+            raise BadRequest("event must name an event: ?event= with its id or its position")
+        found = await asyncio.to_thread(self._explainer.explain, request.match_info["id"], event, caller(request))
         if "text/plain" in request.headers.get("Accept", ""):
-            return web.Response(text=insight.text())
-        return json_response(insight.value())
-
-    async def _make(self, wishes: Sequence[SubscriptionRequest], by: Principal) -> list[Subscription]:
-        if not wishes:
-            raise BadRequest("the array holds no subscription")
-        return await asyncio.to_thread(self._subscriptions.make, wishes, by)
+            return web.Response(text=found.text())
+        return json_response(found.value())
 
 
-class _OntologyRoutes:
-    """Like subscriptions: disks and parsers are waited for in threads."""
-
-    def __init__(self, ontologies: OntologyManager) -> None:
-        self._ontologies = ontologies
-
-    @serves(resource_operations.LOAD_ONTOLOGY)
-    async def load(self, request: web.Request) -> web.Response:
-        """In place of what had the name, if anything had."""
-        syntax = find_syntax(request.headers.get("Content-Type"))
-        name, body = request.match_info["name"], await read_body_within(request, "the ontology", ONTOLOGY_BYTES)
-        loaded = await asyncio.to_thread(self._ontologies.load, name, body, syntax)
-        return json_response(documents.ontology_document(loaded), headers={"Location": f"/ontologies/{name}"})
-
-    @serves(resource_operations.ONTOLOGIES)
-    async def all(self, request: web.Request) -> web.Response:
-        found = await asyncio.to_thread(self._ontologies.all)
-        return json_response({"ontologies": [documents.ontology_document(each) for each in found]})
-
-    @serves(resource_operations.FIND_ONTOLOGY)
-    async def find(self, request: web.Request) -> web.Response:
-        loaded = await asyncio.to_thread(self._ontologies.find, request.match_info["name"])
-        accept = ",".join(request.headers.getall("Accept", ()))
-        syntax = negotiate(accept, TURTLE)
-        if syntax is None:
-            raise NotAcceptable(accept, tuple(each.media_type for each in SYNTAXES))
-        body = await asyncio.to_thread(format_ontology, loaded, syntax)
-        headers = {"ETag": f'"{format_position(loaded.version)}"', "Vary": "Accept"}
-        return web.Response(body=body, content_type=syntax.media_type, headers=headers)
-
-    @serves(resource_operations.REMOVE_ONTOLOGY)
-    async def remove(self, request: web.Request) -> web.Response:
-        await asyncio.to_thread(self._ontologies.remove, request.match_info["name"])
-        return web.Response(status=204)
+def subscription_document(found: Subscription, **members: Any) -> SubscriptionDocument:  # noqa: ANN401
+    """The members that it was created with, and others."""
+    if found.template is not None:
+        name, version = found.template
+        members |= {"template": name, "version": format_position(version), "values": dict(found.values)}
+    return SubscriptionDocument(
+        id=found.id,
+        sparql=_present(found.sparql),
+        **orjson.loads(found.filter or "{}"),
+        kind=found.kind.value,
+        **{"stream": None, **narrowing_fields(found)},
+        ttl=_present(found.ttl),
+        entailment=_present(found.entailment),
+        created=format_timestamp(found.created),
+        since=format_position(found.made),
+        from_=ABSENT if found.begins is None else format_start(found.begins),
+        notifications=f"/subscriptions/{found.id}/notifications",
+        **members,
+    )
 
 
-class _TemplateRoutes:
-    """Query texts with parameters."""
-
-    def __init__(self, subscriptions: SubscriptionManager) -> None:
-        self._templates = subscriptions.templates
-
-    @serves(resource_operations.PUT_TEMPLATE)
-    async def put(self, request: web.Request) -> web.Response:
-        """In place of what had the name, if anything had."""
-        given, name = await _read_json(request), request.match_info["name"]
-        made = await asyncio.to_thread(self._templates.put, name, given)
-        return json_response(documents.template_document(made), headers={"Location": f"/templates/{name}"})
-
-    @serves(resource_operations.TEMPLATES)
-    async def all(self, request: web.Request) -> web.Response:
-        found = await asyncio.to_thread(self._templates.all)
-        return json_response({"templates": [documents.template_document(each) for each in found]})
-
-    @serves(resource_operations.FIND_TEMPLATE)
-    async def find(self, request: web.Request) -> web.Response:
-        return json_response(
-            documents.template_document(await asyncio.to_thread(self._templates.find, request.match_info["name"]))
-        )
-
-    @serves(resource_operations.REMOVE_TEMPLATE)
-    async def remove(self, request: web.Request) -> web.Response:
-        await asyncio.to_thread(self._templates.remove, request.match_info["name"])
-        return web.Response(status=204)
+def new_subscription_document(found: Subscription, asked: SubscriptionRequest) -> SubscriptionDocument:
+    """The response to its creator: it has the secret of the webhook, if that was generated here."""
+    return subscription_document(found, webhook=ABSENT if asked.webhook is None else asked.webhook.document())
 
 
-async def _read_json(request: web.Request) -> object:
-    return await read_json(request, SUBSCRIPTION_BODY_BYTES, (JSON, documents.MEDIA_TYPE))
+def _lane_document(lane: Lane) -> dict[str, Any]:
+    """The lane of a slow subscription: since when, and the CPU time of an event then."""
+    return {"name": "slow", "since": format_position(lane.since), "milliseconds_per_event": round(lane.cost * 1_000, 3)}
+
+
+def _present(value: object) -> Any:  # noqa: ANN401 - a value, or ABSENT
+    return ABSENT if value is None else value
 
 
 def _is_dry_run(request: web.Request) -> bool:
     given = request.query.get("dry_run", "0")
     if given not in ("0", "1"):
-        raise BadRequest(f"dry_run must be 1, or 0, not {given!r}")
+        raise BadRequest(f"dry_run must be 0 or 1, not {given!r}")
     return given == "1"

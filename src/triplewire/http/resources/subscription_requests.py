@@ -15,6 +15,9 @@ from typing import Any
 
 import orjson
 
+from triplewire.http.openapi.documents import SubscriptionRequestDocument, WebhookDocument
+from triplewire.http.openapi.schemas import ABSENT
+from triplewire.http.resources.bodies import check_members
 from triplewire.matching import filters
 from triplewire.matching.event_history import EventReader, find_position
 from triplewire.matching.shape_requests import EventSelector, ShapeRequest
@@ -32,59 +35,55 @@ from triplewire.storage.registry.subscriptions import (
     NARROWING,
     SELECTOR_VALUES,
 )
-from triplewire.storage.webhooks import SecretStore
-from triplewire.storage.webhooks import Webhook as Webhook_webhooks
+from triplewire.storage.webhooks import SecretStore, Webhook
 
-# Webhooks: what a client says of where its notifications are to be sent, and what is kept of that.
-
-WEBHOOK_FIELDS = ("url", "secret", "attempts")
+_WEBHOOK_MEMBERS = ("url", "secret", "attempts")
 
 
 @dataclass(frozen=True)
 class WebhookRequest:
-    """Checked, but for whether the address may be called."""
+    """A webhook to register. Whether its address may be called is not checked yet."""
 
     url: str
     secret: str = field(repr=False)
     attempts: int | None = None
     fresh: bool = False
-    """The secret was made here, and is told once."""
+    """The secret was generated here, and is returned once."""
 
     @classmethod
     def from_json(cls, value: object) -> WebhookRequest:
         """Raises InvalidField, which never repeats a secret."""
         if not isinstance(value, dict) or not isinstance(value.get("url"), str):
-            raise InvalidField("webhook", 'webhook is an object with an address: {"url": "https://example.org/hook"}')
-        for name in value:
-            if name not in WEBHOOK_FIELDS:
-                raise InvalidField("webhook", f"a webhook has no {name}; it has {', '.join(WEBHOOK_FIELDS)}")
+            raise InvalidField("webhook", 'webhook must be an object with a URL: {"url": "https://example.org/hook"}')
+        for name in (each for each in value if each not in _WEBHOOK_MEMBERS):
+            raise InvalidField("webhook", f"a webhook has no {name}; it has {', '.join(_WEBHOOK_MEMBERS)}")
         given = value.get("secret")
         secret = new_secret() if given is None else _parse_secret(given)
         return cls(value["url"], secret, _parse_attempts(value.get("attempts")), given is None)
 
-    def told(self) -> dict[str, Any]:
-        """To whoever made it, once."""
-        told = {"url": self.url} | ({} if self.attempts is None else {"attempts": self.attempts})
-        return {**told, "secret": self.secret} if self.fresh else told
+    def document(self) -> WebhookDocument:
+        """The response to its creator."""
+        attempts = ABSENT if self.attempts is None else self.attempts
+        return WebhookDocument(url=self.url, attempts=attempts, secret=self.secret if self.fresh else ABSENT)
 
 
 @dataclass(frozen=True)
 class WebhookRegistrar:
-    """Where secrets are kept, and who may be called."""
+    """Makes webhooks of requests, for targets in allowed networks, and stores their secrets."""
 
     secrets: SecretStore
     networks: AllowedNetworks
 
-    def hook(self, id: str, wanted: WebhookRequest, created: int) -> Webhook_webhooks:
-        """Of a subscription. Raises InvalidField for an address that may not be called."""
+    def make(self, id: str, request: WebhookRequest, created: int) -> Webhook:
+        """The webhook of a subscription. Raises InvalidField for a target that may not be called."""
         try:
-            target = parse_target(wanted.url, self.networks)
+            target = parse_target(request.url, self.networks)
         except BadRequest as error:
             raise InvalidField("webhook", f"url: {error}") from None
-        return Webhook_webhooks(id, target.url, attempts=wanted.attempts, created=created)
+        return Webhook(id, target.url, attempts=request.attempts, created=created)
 
     def keep(self, secrets: Mapping[str, str]) -> None:
-        """Before the hooks are there."""
+        """Store secrets by id. Call this before the webhooks are put."""
         if secrets:
             self.secrets.keep(secrets)
 
@@ -104,8 +103,6 @@ def _parse_attempts(given: object) -> int | None:
     return given
 
 
-# Beginnings: from where on a subscription asks for the past, as a client says it and as a position.
-
 EARLIEST = "earliest"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -118,16 +115,16 @@ _ACCEPTED = (
 
 @dataclass(frozen=True)
 class BackfillStart:
-    """A position, or a moment in microseconds since the epoch: one of the two."""
+    """A position, or a time in microseconds since the epoch: one of the two."""
 
     position: int | None = None
-    moment: int | None = None
+    time: int | None = None
 
     @classmethod
     def from_json(cls, given: object) -> BackfillStart:
-        """Raises InvalidField for what is neither."""
+        """Raises InvalidField."""
         if isinstance(given, str) and _TIME.fullmatch(given):
-            return cls(moment=_parse_time(given))
+            return cls(time=_parse_time(given))
         try:
             return cls(position=parse_position(given if isinstance(given, str) else ""))
         except BadRequest:
@@ -135,26 +132,26 @@ class BackfillStart:
 
 
 def format_start(position: int) -> str:
-    """How a client is told of the position that it asked for, or that its time came to."""
+    """The start as shown to clients: `earliest`, or a position, to which times are resolved."""
     return EARLIEST if position == START else format_position(position)
 
 
 class BackfillStarts:
-    """Finds positions. It blocks; any thread may use it."""
+    """Resolves the start of backfills. It blocks; any thread may use it."""
 
     def __init__(self, events: EventReader, clock: Clock) -> None:
         self._events = events
         self._clock = clock
-        self._first = lru_cache(maxsize=64)(self._sought)
+        self._first = lru_cache(maxsize=64)(self._find)
 
-    def position(self, beginning: BackfillStart) -> int:
-        """The first position that is meant. Of a time it is one from which on every event was taken in then or later,
-        and before which none was. Raises InvalidField for what lies in the future."""
-        if beginning.moment is not None:
-            if beginning.moment > self._clock.now():
-                raise InvalidField("from", "from must be a time of the past; what is to come needs no from")
-            return self._first(beginning.moment)
-        position, head = beginning.position or START, self._events.head()
+    def position(self, start: BackfillStart) -> int:
+        """The first position of a backfill. For a time: all events from there on, and none before, were received then
+        or later. Raises InvalidField for the future."""
+        if start.time is not None:
+            if start.time > self._clock.now():
+                raise InvalidField("from", "from must be a time in the past; future events need no from")
+            return self._first(start.time)
+        position, head = start.position or START, self._events.head()
         if position > head:
             raise InvalidField(
                 "from",
@@ -162,9 +159,9 @@ class BackfillStarts:
             )
         return position
 
-    def _sought(self, moment: int) -> int:
-        """Remembered, since what was taken in later is later: a bulk may ask a thousand times."""
-        return find_position(self._events, moment, self._events.head()) + 1
+    def _find(self, time: int) -> int:
+        """Cached, since a bulk request may name one time a thousand times; later events do not change the result."""
+        return find_position(self._events, time, self._events.head()) + 1
 
 
 def _parse_time(text: str) -> int:
@@ -180,24 +177,11 @@ def _bad_start(given: object) -> InvalidField:
 
 RDFS = "rdfs"
 FILTER_FIELDS = ("filter", "filters", "prefixes")
-SUBSCRIPTION_FIELDS = (
-    "sparql",
-    *FILTER_FIELDS,
-    "template",
-    "values",
-    "version",
-    "kind",
-    "ttl",
-    "entailment",
-    "from",
-    "webhook",
-    *NARROWING,
-)
 
 
 @dataclass(frozen=True)
 class TemplateInstance:
-    """A template by its name, and what stands for its parameters. `version` is the one that the client goes by."""
+    """A template by name, and the values of its parameters. `version` is the one that the client expects."""
 
     template: str
     values: Mapping[str, Any]
@@ -206,7 +190,7 @@ class TemplateInstance:
 
 @dataclass(frozen=True)
 class SubscriptionRequest:
-    """What a client asks for, checked, but for what its query says."""
+    """A subscription to create. Its query is not parsed yet."""
 
     sparql: str | None
     kind: Kind
@@ -216,22 +200,19 @@ class SubscriptionRequest:
     vocabulary: Names = None
     instance: TemplateInstance | None = None
     filter: str | None = None
-    """The fields that make up a filter, as JSON."""
+    """The members of the filter, as JSON."""
     ttl: float | None = None
     entailment: str | None = None
     begins: BackfillStart | None = None
-    """From where on the past is asked for; the field `from`."""
+    """The member `from`: the start of the backfill."""
     webhook: WebhookRequest | None = None
-    """Where notifications are to be sent."""
 
     @classmethod
     def from_json(cls, value: object) -> SubscriptionRequest:
-        """Raises BadRequest for what is no object, InvalidField for a field that does not fit, with its name."""
+        """Raises BadRequest for anything but an object, InvalidField with the member that does not fit."""
         if not isinstance(value, dict):
             raise BadRequest('a subscription is a JSON object such as {"sparql": "SELECT …", "kind": "signal"}')
-        for name in value:
-            if name not in SUBSCRIPTION_FIELDS:
-                raise InvalidField(name, f"a subscription has no {name}; it has {', '.join(SUBSCRIPTION_FIELDS)}")
+        check_members(value, "a subscription", SubscriptionRequestDocument)
         given: dict[str, Any] = {
             name: _parse_names(name, value[name]) for name in NARROWING if value.get(name) is not None
         }
@@ -249,7 +230,7 @@ class SubscriptionRequest:
 
     @property
     def asked(self) -> ShapeRequest:
-        """What is to be lifted, but for what a template adds. Raises InvalidField for a filter that is none."""
+        """The query to lift, without template values. Raises InvalidField for an invalid filter."""
         fields = (
             _as_tuple(self.stream),
             _as_tuple(self.source),
@@ -263,16 +244,24 @@ class SubscriptionRequest:
         return replace(asked, form=form, values=tuple([("", term) for term in terms]))
 
 
+def parse_bulk_subscription(value: object) -> SubscriptionRequest:
+    """Parse a line of a bulk request. Its results have no secrets, so that a webhook must come with one."""
+    request = SubscriptionRequest.from_json(value)
+    if request.webhook is not None and request.webhook.fresh:
+        raise InvalidField("webhook", "the response to lines has no secrets: give each webhook one")
+    return request
+
+
 def _parse_filter(value: Mapping[str, Any]) -> str | None:
     given = {field: value[field] for field in FILTER_FIELDS if value.get(field) is not None}
     if not given:
         return None
     (first, *_) = given
     if first == "prefixes":
-        raise InvalidField("prefixes", "prefixes stands beside filter or filters, which are not there")
+        raise InvalidField("prefixes", "prefixes needs filter or filters")
     for other in ("sparql", "template"):
         if value.get(other) is not None:
-            raise InvalidField(first, f"{first} stands in the place of {other}, not beside it")
+            raise InvalidField(first, f"{first} and {other} exclude each other")
     return orjson.dumps(given).decode()
 
 
@@ -281,12 +270,12 @@ def _parse_instance(value: Mapping[str, Any]) -> TemplateInstance | None:
     if name is None:
         for field in ("values", "version"):
             if value.get(field) is not None:
-                raise InvalidField(field, f"{field} stands beside template, which is not there")
+                raise InvalidField(field, f"{field} needs template")
         return None
     if value.get("sparql") is not None:
-        raise InvalidField("template", "template stands in the place of sparql, not beside it")
+        raise InvalidField("template", "template and sparql exclude each other")
     if not isinstance(name, str):
-        raise InvalidField("template", f"template must be the name of one, not {name!r}")
+        raise InvalidField("template", f"template must be the name of a template, not {name!r}")
     if values is not None and not isinstance(values, dict):
         raise InvalidField("values", f"values must be an object with a value for each parameter, not {values!r}")
     return TemplateInstance(name, values or {}, None if version is None else _parse_version(version))
@@ -308,7 +297,7 @@ def _parse_entailment(value: Mapping[str, Any]) -> str | None:
     if given != RDFS:
         raise InvalidField("entailment", f"entailment must be {RDFS}, not {given!r}")
     if value.get("sparql") is None and value.get("template") is None:
-        raise InvalidField("entailment", "entailment says how a query is meant, and there is none")
+        raise InvalidField("entailment", "entailment needs sparql or template")
     return RDFS
 
 
@@ -316,7 +305,7 @@ def _parse_version(given: object) -> int:
     try:
         return parse_position(given if isinstance(given, str) else "")
     except BadRequest:
-        raise InvalidField("version", f"version must be that of a template, not {given!r}") from None
+        raise InvalidField("version", f"version must be the version of a template, not {given!r}") from None
 
 
 def _parse_sparql(value: Mapping[str, Any], *, alone: bool) -> str | None:
@@ -325,7 +314,7 @@ def _parse_sparql(value: Mapping[str, Any], *, alone: bool) -> str | None:
         return None
     if not isinstance(text, str) or not text.strip():
         others = ", ".join(("filter", "filters", "template", *NARROWING))
-        raise InvalidField("sparql", f"sparql must hold the text of a query; without it there must be one of {others}")
+        raise InvalidField("sparql", f"sparql must be the text of a query; without it, give one of {others}")
     if len(text) * 4 > QUERY_BYTES and len(text.encode(errors="replace")) > QUERY_BYTES:
         raise BodyTooLarge("the query", QUERY_BYTES)
     return text
@@ -344,11 +333,11 @@ _KINDS = {kind.value: kind for kind in Kind}
 
 
 def _parse_names(field: str, given: object) -> str | tuple[str, ...]:
-    """One name, or each of several once, in order: who lists the same ones asks the same."""
+    """One name, or several without duplicates, sorted: equal sets are shared."""
     if isinstance(given, str):
         return _parse_name(field, given)
     if not isinstance(given, list) or not given or not all(isinstance(each, str) for each in given):
-        raise InvalidField(field, f"{field} must be a text or a list of some, not {given!r}")
+        raise InvalidField(field, f"{field} must be a text or a list of texts, not {given!r}")
     if len(given) > SELECTOR_VALUES:
         raise InvalidField(field, f"{field} lists {len(given)} texts, over the limit of {SELECTOR_VALUES}")
     return tuple(sorted({_parse_name(field, each) for each in given}))

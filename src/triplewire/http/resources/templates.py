@@ -4,19 +4,28 @@ call it from a thread.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from aiohttp import web
+
+from triplewire.http.openapi import resource_operations
+from triplewire.http.openapi.documents import PARAMETER_TYPES, TemplateDocument, TemplateRequestDocument
+from triplewire.http.resources.bodies import JSON, SUBSCRIPTION_BODY_BYTES, check_members, read_json
+from triplewire.http.resources.bulk import NDJSON
+from triplewire.http.resources.registry_resource import RegistryResource, ResourceRoutes
 from triplewire.matching.prepared_queries import substitute_terms
 from triplewire.matching.shapes import lift
-from triplewire.model.errors import BadRequest, BodyTooLarge, InputError, InvalidField, NotFound, TriplewireError
+from triplewire.model import format_position
+from triplewire.model.errors import BadRequest, BodyTooLarge, InputError, InvalidField, TriplewireError
 from triplewire.model.terms import XSD, is_iri, is_literal, literal, parse_literal
+from triplewire.security import EVERYONE, Principal
 from triplewire.sparql import Family, family_of, parse_query
 from triplewire.sparql.syntax.lexer import SourceText
 from triplewire.sparql.syntax.queries import QUERY_BYTES, parse_term
 from triplewire.storage.registry.codec import check_name
-from triplewire.storage.registry.ports import Registry
 from triplewire.storage.registry.subscriptions import (
     TEMPLATE,
     QueryTemplate,
@@ -24,25 +33,22 @@ from triplewire.storage.registry.subscriptions import (
     template_to_value,
 )
 
-# Terms: what JSON gives for a parameter, as the term that it means.
-
 TERM, IRI, LITERAL = "term", "iri", "literal"
 _NUMBERS = ("integer", "decimal", "double")
 DATATYPES = ("string", *_NUMBERS, "boolean", "dateTime", "date")
-PARAMETER_TYPES = (TERM, IRI, LITERAL, *DATATYPES)
 
-_MEANT = "an IRI in angle brackets, a literal in quotes, a number, true or false"
+_TERMS = "an IRI in angle brackets, a literal in quotes, a number, true or false"
 
 
 def parse_term_value(value: object, type: str = TERM) -> str:
-    """The term that a value means where one of a type is wanted. Raises ValueError for a value that is none.
+    """Parse a JSON value as an RDF term of a type. Raises ValueError.
 
-    A text that begins with `<` or a quote is a term as N-Triples writes it. Any other is the address of an IRI where
-    one is wanted, and the text of a literal where its datatype is known.
+    A string that begins with `<` or a quote is a term in N-Triples. Any other is an IRI if the type is `iri`, and the
+    lexical form of a literal if the type is a datatype.
     """
     term = _parse_text(value, type) if isinstance(value, str) else _parse_json_value(value, type)
     if not _has_type(term, type):
-        raise ValueError(f"{value!r} is no {type}")
+        raise ValueError(f"{value!r} is not a valid {type}")
     return term
 
 
@@ -53,21 +59,21 @@ def _parse_text(text: str, type: str) -> str:
         return _parse_ntriples(f"<{text}>")
     if type in DATATYPES:
         return literal(text, XSD + type)
-    raise ValueError(f"{text!r} is no term: {_MEANT} is one")
+    raise ValueError(f"{text!r} is not a term; a term is {_TERMS}")
 
 
 def _parse_ntriples(text: str) -> str:
     try:
         return parse_term(text)
     except InputError as error:
-        raise ValueError(f"{text!r} is no term: {error}") from None
+        raise ValueError(f"{text!r} is not a term: {error}") from None
 
 
 def _parse_json_value(value: object, type: str) -> str:
     if isinstance(value, bool):
         return literal("true" if value else "false", XSD + "boolean")
     if not isinstance(value, int | float):
-        raise ValueError(f"{value!r} is no term: {_MEANT} is one")
+        raise ValueError(f"{value!r} is not a term; a term is {_TERMS}")
     text = repr(value)
     if type in _NUMBERS and not (type == "decimal" and "e" in text):
         return literal(text, XSD + type)
@@ -94,14 +100,15 @@ _SAMPLES = {
 TemplateValues = tuple[tuple[str, str], ...]
 
 
-class TemplateManager:
-    """Query texts with parameters, as the registry holds them."""
+class TemplateManager(RegistryResource[QueryTemplate]):
+    """Puts, finds and removes query templates in the registry."""
 
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+    kind = TEMPLATE
+    noun = "template"
+    from_change = staticmethod(template_from_change)
 
     def put(self, name: str, value: object) -> QueryTemplate:
-        """In place of what had the name; instances that were made of that stay as they are.
+        """Create or replace a template; instances of the old version stay as they are.
 
         Raises InvalidField for a wrong field, SparqlSyntax or Unsupported for a text that no instance could have.
         """
@@ -109,30 +116,21 @@ class TemplateManager:
         (version,) = self._registry.put([(TEMPLATE, name, template_to_value(drafted))])
         return replace(drafted, version=version)
 
-    def find(self, name: str) -> QueryTemplate:
-        """Raises NotFound for one that is not there."""
-        change = self._registry.get(TEMPLATE, name)
-        if change is None:
-            raise NotFound(f"there is no template {name}")
-        return template_from_change(change)
-
-    def all(self) -> Sequence[QueryTemplate]:
-        """In the order in which they were put."""
-        return [template_from_change(change) for change in self._registry.list(TEMPLATE)]
-
-    def remove(self, name: str) -> None:
-        """Its instances stay. Raises NotFound for one that is not there."""
+    def remove(self, name: str, by: Principal = EVERYONE) -> None:
+        """Remove a template; its instances stay. Raises NotFound."""
         self.find(name)
         self._registry.put([(TEMPLATE, name, None)])
 
 
 def fill_values(template: QueryTemplate, values: Mapping[str, Any]) -> TemplateValues:
-    """The terms of an instance, by parameter, in order. Raises InvalidField for a missing or unknown value, or no term
-    of its type."""
+    """The terms of an instance, by parameter, in order. Raises InvalidField for a value that is missing, unknown or of
+    another type."""
     for name in values:
         if name not in template.parameters:
             known = ", ".join(template.parameters) or "none"
-            raise InvalidField("values", f"values has {name}, which is no parameter of {template.name}; it has {known}")
+            raise InvalidField(
+                "values", f"values has {name}, which is not a parameter of {template.name}; it has {known}"
+            )
     for name in template.parameters:
         if name not in values:
             raise InvalidField("values", f"values has no {name}, which is a parameter of {template.name}")
@@ -149,9 +147,7 @@ def _parse_parameter(name: str, value: object, type: str) -> str:
 def _parse_template(name: str, value: object) -> QueryTemplate:
     if not isinstance(value, dict):
         raise BadRequest('a template is a JSON object such as {"sparql": "SELECT … $sensor …"}')
-    for field in value:
-        if field not in ("sparql", "parameters"):
-            raise InvalidField(field, f"a template has no {field}; it has sparql, parameters")
+    check_members(value, "a template", TemplateRequestDocument)
     text = value.get("sparql")
     if not isinstance(text, str) or not text.strip():
         raise InvalidField("sparql", "sparql must hold the text of a query with $parameters")
@@ -163,7 +159,7 @@ def _parse_template(name: str, value: object) -> QueryTemplate:
 
 
 def _parse_parameters(text: str, given: object) -> dict[str, str]:
-    """The names with a dollar in the text, in their order, and the types that are stated."""
+    """The parameters of a text (`$name`) in order, with the types that are stated."""
     names = [token.text[1:] for token in SourceText(text).tokens() if token.kind == "variable" and token.text[0] == "$"]
     if given is not None and not isinstance(given, dict):
         raise InvalidField("parameters", 'parameters must be an object such as {"sensor": {"type": "iri"}}')
@@ -184,7 +180,7 @@ def _parse_type(name: str, value: object) -> str:
 
 
 def _check_instantiable(template: QueryTemplate) -> None:
-    """Raises what keeps every instance from being made. A parameter of any type may be an IRI, or something else."""
+    """Lift a sample instance, with IRIs or literals as terms. Raises the error that every instance would raise."""
     samples = {name: _SAMPLES.get(type) or literal("1", XSD + type) for name, type in template.parameters.items()}
     query, free = parse_query(template.sparql), [name for name, type in template.parameters.items() if type == TERM]
     try:
@@ -193,3 +189,26 @@ def _check_instantiable(template: QueryTemplate) -> None:
         if not free:
             raise
         lift(substitute_terms(query, {**samples, **dict.fromkeys(free, _SAMPLES[IRI])}), solutions=True)
+
+
+def template_routes(templates: TemplateManager) -> list[web.RouteDef]:
+    async def put(name: str, request: web.Request) -> TemplateDocument:
+        given = await read_json(request, SUBSCRIPTION_BODY_BYTES, (JSON, NDJSON))
+        return template_document(await asyncio.to_thread(templates.put, name, given))
+
+    routes = ResourceRoutes("/templates", "name")
+    return [
+        routes.list(resource_operations.TEMPLATES, "templates", templates.all, template_document),
+        routes.put(resource_operations.PUT_TEMPLATE, put),
+        routes.find(resource_operations.FIND_TEMPLATE, lambda name, by: template_document(templates.find(name, by))),
+        routes.delete(resource_operations.REMOVE_TEMPLATE, templates.remove),
+    ]
+
+
+def template_document(found: QueryTemplate) -> TemplateDocument:
+    return TemplateDocument(
+        name=found.name,
+        version=format_position(found.version),
+        sparql=found.sparql,
+        parameters={name: {"type": type} for name, type in found.parameters.items()},
+    )
