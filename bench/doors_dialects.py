@@ -159,9 +159,9 @@ async def _measure_shacl() -> Report:
     judges, shapes = ShaclValidator(), parse_shapes(SHAPES.encode(), TURTLE)
 
     async def measure(texts: Sequence[str], wrong: int) -> float:
-        await judges.judge("bench", shapes, texts[:10])
+        await judges.validate("bench", shapes, texts[:10])
         began = time.monotonic()
-        verdicts = await judges.judge("bench", shapes, texts)
+        verdicts = await judges.validate("bench", shapes, texts)
         taken = time.monotonic() - began
         assert sum(each is not None for each in verdicts) == wrong, "the shapes do not decide what they should"
         return round(taken / len(texts) * 1e3, 2)

@@ -120,7 +120,7 @@ async def broker(folder: Path, *authenticators: Authenticator) -> AsyncIterator[
         insights = SubscriptionExplainer(subscriptions, parts.registry, chronicle, parts.clock)
         served = [
             *registry_routes(subscriptions, OntologyManager(parts.registry), insights),
-            *access_control.policy_routes(PolicyStore(parts.registry, subscriptions.sightings)),
+            *access_control.policy_routes(PolicyStore(parts.registry, subscriptions.visibility)),
         ]
         return replace(parts, routes=served, archive=archive, authenticators=authenticators)
 

@@ -17,6 +17,7 @@ from triplewire.http.webhooks.calls import (
     RetrySchedule,
     parse_retry_after,
 )
+from triplewire.model.clock import Backoff
 from triplewire.model.errors import BadRequest
 from triplewire.security.webhooks import check_secret, hub_signature, new_secret, signature_headers
 
@@ -45,13 +46,16 @@ def test_the_signature_of_websub_is_that_of_rfc_4231() -> None:
 
 
 def test_pauses_double_within_bounds_and_vary_by_half() -> None:
-    least, most = RetrySchedule(chance=lambda: 0.0), RetrySchedule(chance=lambda: 1.0)
+    least, most = (
+        RetrySchedule(backoff=Backoff(1.0, WEBHOOK_PAUSE_LONGEST, chance=lambda: 0.0)),
+        RetrySchedule(backoff=Backoff(1.0, WEBHOOK_PAUSE_LONGEST, chance=lambda: 1.0)),
+    )
     assert [most.pause(each) for each in (1, 2, 3, 4)] == [1.0, 2.0, 4.0, 8.0]
     assert [least.pause(each) for each in (1, 2, 3, 4)] == [0.5, 1.0, 2.0, 4.0]
     assert most.pause(1000) == WEBHOOK_PAUSE_LONGEST
     assert most.pause(1, 30.0) == 30.0
     assert most.pause(1, 1e9) == WEBHOOK_RETRY_AFTER
-    assert [most.over(each) for each in (1, WEBHOOK_ATTEMPTS)] == [False, True]
+    assert [most.is_over(each) for each in (1, WEBHOOK_ATTEMPTS)] == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -317,7 +317,7 @@ class Edge:
         yield Worker("migration", self.migration.step, MIGRATION_SECONDS)
         yield Worker("balance", ConnectionBalancer(movable, neighbours, ticks).step, STATUS_SECONDS)
         yield Worker("status", self.status.step, STATUS_SECONDS, wakeup=Wakeup(is_set=True))
-        yield Worker("webhooks", self.scheduler.keep, 0.0, wakeup=Wakeup(is_set=True))
+        yield Worker("webhooks", self.scheduler.run, 0.0, wakeup=Wakeup(is_set=True))
         if parts.sessions is not None:
             yield Worker("sessions", parts.sessions.check, SESSION_SECONDS)
         if parts.audit is not None:
@@ -338,7 +338,7 @@ class Edge:
             self.notifications,
             self.answers,
             MultiplexEndpoint(self.streams, self.notifications, self.answers, self.transports),
-            DeadLetters(parts.outbound.books, parts.registry, threads),
+            DeadLetters(parts.outbound.store, parts.registry, threads),
             self.websub,
             SparqlEndpoint(parts.answers, self.policies, threads, federated=bool(parts.services)),
             HealthEndpoint(sources, threads, parts.metrics, self.topics.count, self.describe, self.status),
@@ -376,7 +376,7 @@ class Edge:
         for threads in (self.threads, self.decoders, self.history_threads, self.evaluator):
             threads.close()
         if self.parts.gate is not None:
-            await self.parts.gate.judges.close()
+            await self.parts.gate.validator.close()
 
     async def send_away(self, app: web.Application) -> None:
         """Tell all listeners that this edge stops, and end streaming publishers after what they have sent."""

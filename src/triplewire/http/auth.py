@@ -48,7 +48,7 @@ def credential_of(request: web.Request, operation: Operation) -> str | None:
     nothing else; None without any. Raises Unauthenticated for another kind."""
     header = request.headers.get(hdrs.AUTHORIZATION)
     if header is None:
-        return _listener_credential(request) if operation.lasts and request.method == hdrs.METH_GET else None
+        return _listener_credential(request) if operation.is_channel and request.method == hdrs.METH_GET else None
     scheme, _, value = header.partition(" ")
     kind, credential = scheme.lower(), value.strip()
     if kind == "basic" and request.method in _READING:

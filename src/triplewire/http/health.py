@@ -385,7 +385,7 @@ def tracing_middleware(tracer: Tracer) -> Middleware:
     @web.middleware
     async def trace(request: web.Request, handler: Handler) -> web.StreamResponse:
         operation = operation_of(request.match_info.handler)
-        if operation is None or operation.tells:
+        if operation is None or operation.sends:
             return await handler(request)
         span = tracer.begin(operation.id, request.headers.get(HEADER), _attributes(request))
         if span is None:

@@ -127,7 +127,7 @@ def test_who_does_not_say_that_it_meant_it_is_told_nothing(answer: int) -> None:
             at.receiver.replies.append(answer)
             await at.call("POST", "/websub", 202, data=form(at))
             await at.receiver.next()
-            await at.until(lambda: not at.at.edge.websub.under_way)
+            await at.until(lambda: not at.at.edge.websub.verifying)
             assert hooks(at) == 0
 
     run(story())
@@ -215,7 +215,7 @@ def test_nobody_else_unsubscribes_somebody() -> None:
             at.receiver.replies.append(404)
             await at.call("POST", "/websub", 202, data=form(at, "unsubscribe"))
             await at.receiver.next()
-            await at.until(lambda: not at.at.edge.websub.under_way)
+            await at.until(lambda: not at.at.edge.websub.verifying)
             at.at.append(1)
             assert (await at.receiver.next()).method == "POST"
 

@@ -34,12 +34,12 @@ def test_it_looks_again_after_a_while_and_forgets_the_oldest() -> None:
 
     clock = ManualClock()
     samples = SampleCache(rows, clock)
-    assert samples.of("home", None) == samples.of("home", None)
+    assert samples.find("home", None) == samples.find("home", None)
     assert looked == ["home"]
     clock.advance(SAMPLE_SECONDS)
-    samples.of("home", None)
+    samples.find("home", None)
     assert looked == ["home", "home"]
     for number in range(SAMPLES):
-        samples.of(f"s{number}", None)
-    samples.of("home", None)
+        samples.find(f"s{number}", None)
+    samples.find("home", None)
     assert looked.count("home") == 3

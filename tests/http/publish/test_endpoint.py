@@ -71,8 +71,8 @@ def test_without_a_key_ids_make_a_repeat_one_event_and_with_one_a_history_is_tak
 @pytest.mark.parametrize(
     ("headers", "text", "status", "words"),
     [
-        ({"Source-Id": "roof"}, "<urn:e> { <urn:s> <urn:p> 1 }", 400, "Source-Id is said of each event"),
-        ({}, "<urn:e> { <urn:s> <urn:p> 1 }", 400, "the stream of urn:e is not said"),
+        ({"Source-Id": "roof"}, "<urn:e> { <urn:s> <urn:p> 1 }", 400, "each event states Source-Id"),
+        ({}, "<urn:e> { <urn:s> <urn:p> 1 }", 400, "the event urn:e has no stream"),
         ({}, "<urn:e> <https://triplewire.dev/ns#stream> '/' . <urn:e> { <urn:s> <urn:p> 1 }", 400, "no stream's name"),
         ({"Content-Type": "text/turtle"}, "<urn:s> <urn:p> 1 .", 400, "use TriG"),
         ({"Content-Type": "text/plain"}, "", 415, "text/plain"),

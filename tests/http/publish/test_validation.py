@@ -35,7 +35,7 @@ async def shaped_house() -> AsyncIterator[tuple[House, ShapeGate]]:
     def change(parts: EdgeParts) -> EdgeParts:
         gate = ShapeGate(ShapesCache(parts.registry), ShaclValidator(30.0))
         held.append(gate)
-        return replace(parts, gate=gate, routes=routes.shape_routes(gate.shapes, gate.judges.check))
+        return replace(parts, gate=gate, routes=routes.shape_routes(gate.shapes, gate.validator.check))
 
     async with house(change=change) as at:
         yield at, held[0]
@@ -55,7 +55,7 @@ async def publish(at: House, body: bytes, **headers: str) -> tuple[int, dict[str
 
 async def refused(at: House, gate: ShapeGate) -> None:
     assert (await publish(at, BAD))[0] == 201
-    assert not gate.judges.running  # nobody needs it yet
+    assert not gate.validator.running  # nobody needs it yet
     told = await put(at)
     assert (told["mode"], told["triples"]) == ("refuse", 6)
     assert (await publish(at, GOOD))[0] == 201
@@ -142,13 +142,13 @@ def test_a_pattern_that_does_not_end_is_given_up() -> None:
     async def scene() -> None:
         async with shaped_house() as (at, gate):
             await put(at, SLOW)
-            gate.judges.seconds = 0.5
+            gate.validator.seconds = 0.5
             assert (await publish(at, ENDLESS))[0] == 503
-            assert not gate.judges.running
-            gate.judges.seconds = 30.0
+            assert not gate.validator.running
+            gate.validator.seconds = 30.0
             assert (await publish(at, b'<urn:s> <http://example.org/v> "a Bc" .'))[0] == 201
             await put(at, SLOW, "?mode=mark")
-            gate.judges.seconds = 0.5
+            gate.validator.seconds = 0.5
             assert (await publish(at, ENDLESS))[0] == 201
             async with at.listen("/streams/test?after=earliest") as ear:
                 assert orjson.loads((await ear.take(2))[1].data)["headers"] == {"Shapes": "undecided"}

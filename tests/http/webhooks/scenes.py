@@ -178,7 +178,7 @@ async def scene(
         # Libraries that check signatures go by the time that it is.
         parts.clock.jump(int(time.time() * 1_000_000) - parts.clock.now())
         alarms.append(Alarm(parts.clock))
-        schedule = RetrySchedule(attempts, chance=lambda: 1.0)
+        schedule = RetrySchedule(attempts, replace(RetrySchedule().backoff, chance=lambda: 1.0))
         outbound = OutboundOptions(kept, networks, schedule, alarms[0].sleep, seconds, LOOK)
         subscriptions = SubscriptionManager(
             parts.registry,

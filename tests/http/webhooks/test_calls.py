@@ -47,7 +47,7 @@ def test_a_name_of_which_one_address_is_inside_is_not_called(monkeypatch: pytest
 
     async def story() -> None:
         resolver = CheckedResolver(AllowedNetworks())
-        with pytest.raises(OSError, match=r"example\.org leads to 10\.0\.0\.1: 10\.0\.0\.1 is not a public"):
+        with pytest.raises(OSError, match=r"example\.org resolves to 10\.0\.0\.1: 10\.0\.0\.1 is not a public"):
             await resolver.resolve("example.org", 80)
         await resolver.close()
 
@@ -84,7 +84,7 @@ def test_a_redirect_is_not_followed() -> None:
 
             hearing.replies += [away]
             answer = await caller.post(hearing.url, b"{}", {})
-            assert (answer.status, answer.taken) == (307, False)
+            assert (answer.status, answer.accepted) == (307, False)
 
     run(story())
 
@@ -101,7 +101,7 @@ def test_no_more_of_an_answer_is_read_than_some_and_none_of_it_inflated() -> Non
 
             hearing.replies += [endless]
             answer = await caller.get(hearing.url)
-            assert answer.taken
+            assert answer.accepted
             assert len(answer.body) < 4 * WEBHOOK_ANSWER_BYTES
 
     run(story())
@@ -118,7 +118,7 @@ def test_what_does_not_answer_as_http_has_it_is_no_answer(said: bytes) -> None:
         async with server, calling() as caller:
             port = server.sockets[0].getsockname()[1]
             answer = await caller.post(f"http://127.0.0.1:{port}/secret-path", b"{}", {})
-            assert answer.hung
+            assert answer.unanswered
             assert "secret-path" not in answer.reason
 
     run(story())
@@ -175,13 +175,13 @@ def test_lines_make_webhooks_whose_secrets_the_client_knows() -> None:
 
 def test_who_does_not_answer_is_called_once_at_a_time_and_the_others_do_not_wait() -> None:
     async def story() -> None:
-        gates, inside = ConcurrencyLimit(well=2, ill=1), list[str]()
+        gates, inside = ConcurrencyLimit(healthy=2, failing=1), list[str]()
 
         async def call(place: str, end: asyncio.Event, *, ill: bool) -> None:
-            async with gates.through(place) as gate:
+            async with gates.enter(place) as gate:
                 inside.append(place)
                 await end.wait()
-                gate.ill = ill
+                gate.failing = ill
             inside.remove(place)
 
         async with asyncio.TaskGroup() as group:

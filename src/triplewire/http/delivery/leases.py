@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from triplewire.http.ports import ThreadPool
-from triplewire.http.resources.documents import BULK_LINES
+from triplewire.http.resources.bulk import BULK_LINES
 from triplewire.model.clock import Clock
 from triplewire.model.errors import TriplewireError
 from triplewire.storage.registry.ports import Registry, RegistryChange

@@ -43,35 +43,24 @@ from triplewire.storage.registry.streams import (
 )
 
 LDES_PAGE_SECONDS: Final = 86_400
-"""For how long a page that is full may be cached: it does not change, but for what is erased or kept no more, and so
-long caches may still have that."""
+"""Seconds for which a full page may be cached. It changes only by erasure and retention, and caches may have the
+old page for that long."""
 
 LDES_OPEN_PAGE_SECONDS: Final = 2
-"""For how long one may be cached that is not full yet: who follows by pages is behind by so much."""
+"""Seconds for which the open page may be cached: clients that follow by pages lag by that much."""
 
 LDES_FANOUT: Final = 100
-"""Pages, or nodes, that a node of the tree over them names: 10,000 pages are two steps from the first node, 1,000,000
-three. Some 40 kB of relations."""
+"""Links of a node in the tree over the pages: 10,000 pages are two steps from the root, 1,000,000 three. Some 40 kB
+of relations."""
 
-
-# Trees: the way from the first node of a stream's history to any of its leaves, in few steps.
-#
-# ```
-# view            1/0                     1/1  …            a node names LDES_FANOUT others at most
-#  ├── 1/0 ──▶     ├── 0/0   0/1 … 0/99    ├── 0/100 …      leaves have the events
-#  └── 1/1 ──▶     ⋮
-# ```
-#
-# A node is complete when all leaves below it are full; then it never changes again. The root is where it always is;
-# when leaves outgrow it, what it named is named by a node below it.
 
 FindLeaves = Callable[[Sequence[int]], Sequence[Segment]]
-"""Gives the full leaves of a stream by their numbers."""
+"""Reads the full segments of a stream by their numbers."""
 
 
 @dataclass(frozen=True)
 class TreeNode:
-    """The `number`-th node of a level; level 0 has the leaves."""
+    """The `number`-th node of a level; level 0 has the pages with events."""
 
     level: int
     number: int
@@ -82,7 +71,7 @@ class TreeNode:
 
 @dataclass(frozen=True)
 class TreeBranch:
-    """A node below another, with the times between which its events were received, as far as that can be said."""
+    """A node below another, with the times between which its events were received, as far as they are known."""
 
     node: TreeNode
     since: int | None
@@ -91,14 +80,15 @@ class TreeBranch:
 
 @dataclass(frozen=True)
 class HistoryTree:
-    """Over the leaves of a stream, as many as there are."""
+    """The tree over the pages of a stream."""
 
     volume: StreamVolume
+    fanout: int = LDES_FANOUT
 
     @property
     def root(self) -> TreeNode:
         level = 1
-        while LDES_FANOUT**level < self.volume.leaves:
+        while self.fanout**level < self.volume.leaves:
             level += 1
         return TreeNode(level, 0)
 
@@ -110,11 +100,11 @@ class HistoryTree:
         return self._end(node) <= self.volume.closed
 
     def last(self, node: TreeNode) -> int:
-        """The number of the last leaf below a node."""
+        """The number of the last page below a node."""
         return min(self._end(node), self.volume.leaves) - 1
 
     def branches(self, node: TreeNode, leaves: FindLeaves, lost: int) -> list[TreeBranch]:
-        """What a node names, without that of which all is lost up to a position."""
+        """The nodes below a node, except those whose events are all at or before the position `lost`."""
         below = [each for each in self._below(node) if self._first(each) < self.volume.leaves]
         ends = {number for each in below for number in (self._first(each), self.last(each))}
         found = {leaf.number: leaf for leaf in leaves(sorted(ends))}
@@ -124,26 +114,21 @@ class HistoryTree:
 
     def _branch(self, node: TreeNode, leaves: dict[int, Segment]) -> TreeBranch:
         first, last = leaves[self._first(node)], leaves[self.last(node)]
-        # Where the clock went back, an event may have been received before the first.
+        # If the clock went back, an event may have been received before the first.
         if first.number <= self.volume.rough:
             return TreeBranch(node, None, None)
         return TreeBranch(node, first.since, last.until if self.is_complete(node) else None)
 
     def _below(self, node: TreeNode) -> list[TreeNode]:
-        start = node.number * LDES_FANOUT
-        return [TreeNode(node.level - 1, number) for number in range(start, start + LDES_FANOUT)]
+        start = node.number * self.fanout
+        return [TreeNode(node.level - 1, number) for number in range(start, start + self.fanout)]
 
     def _first(self, node: TreeNode) -> int:
-        return int(node.number * LDES_FANOUT**node.level)
+        return int(node.number * self.fanout**node.level)
 
     def _end(self, node: TreeNode) -> int:
-        return int((node.number + 1) * LDES_FANOUT**node.level)
+        return int((node.number + 1) * self.fanout**node.level)
 
-
-# Statements: nodes of a history as lines of N-Quads, in the words of TREE and LDES 1.0.
-#
-# The stream is the collection, its events are the members. What is said of an event beside its quads stands outside of
-# its graph, which is named by its id.
 
 _HEADERS = ("stream", "source", "application", "time", "received")
 _DAY = 86_400
@@ -151,10 +136,10 @@ _DAY = 86_400
 
 @dataclass(frozen=True)
 class LdesAddresses:
-    """Of a stream and of the nodes of its history."""
+    """URLs of a stream and of the nodes of its history."""
 
     base: str
-    """Of the edge, without a slash at its end."""
+    """The URL of the edge, without a slash at its end."""
     name: str
 
     @property
@@ -165,25 +150,25 @@ class LdesAddresses:
     def view(self) -> str:
         return f"{self.stream}/ldes"
 
-    def of(self, node: TreeNode | None) -> str:
-        """None is the first."""
+    def node(self, node: TreeNode | None) -> str:
+        """The URL of a node; None is the root."""
         return self.view if node is None else f"{self.view}/{node}"
 
 
 @dataclass(frozen=True)
 class StreamPromise:
-    """What a stream promises to those who read its history."""
+    """Properties of a stream that the root of its history declares."""
 
     age: float | None = None
-    """For how many seconds events are kept; None is for good."""
+    """Retention of events in seconds; None is unlimited."""
     version_of: str | None = None
-    """By which predicate an event names that of which it is a version."""
+    """The predicate by which an event names the entity of which it is a version."""
     conform: bool = False
-    """Do all events that come conform to the stream's shapes?"""
+    """Whether all new events conform to the stream's shapes."""
 
 
 def write_view(at: LdesAddresses, promise: StreamPromise) -> Iterator[str]:
-    """Of the collection as a whole."""
+    """Write the triples of the collection."""
     stream, root = iri(at.stream), iri(at.view)
     yield _triple(stream, expand_name("ldes:timestampPath"), expand_name("tw:received"))
     yield _triple(stream, expand_name("ldes:sequencePath"), expand_name("tw:position"))
@@ -200,21 +185,21 @@ def write_view(at: LdesAddresses, promise: StreamPromise) -> Iterator[str]:
         yield _triple(policy, expand_name("tree:value"), lasting)
 
 
-def write_node(at: LdesAddresses, place: TreeNode | None, *, complete: bool) -> Iterator[str]:
-    """Of a node, whatever it has; None is the first."""
-    stream, here = iri(at.stream), iri(at.of(place))
+def write_node(at: LdesAddresses, node: TreeNode | None, *, complete: bool) -> Iterator[str]:
+    """Write the triples that every node has; None is the root."""
+    stream, here = iri(at.stream), iri(at.node(node))
     yield _triple(stream, RDF_TYPE, expand_name("ldes:EventStream"))
     yield _triple(stream, expand_name("tree:view"), iri(at.view))
     yield _triple(here, RDF_TYPE, expand_name("tree:Node"))
-    if place is not None:
+    if node is not None:
         yield _triple(here, expand_name("dcterms:isPartOf"), iri(at.view))
     if complete:
         yield _triple(here, expand_name("ldes:immutable"), literal("true", XSD + "boolean"))
 
 
-def write_relations(at: LdesAddresses, place: TreeNode | None, branches: Iterable[TreeBranch]) -> Iterator[str]:
-    """From a node to those below it."""
-    here = iri(at.of(place))
+def write_relations(at: LdesAddresses, node: TreeNode | None, branches: Iterable[TreeBranch]) -> Iterator[str]:
+    """Write the links from a node to those below it."""
+    here = iri(at.node(node))
     for branch in branches:
         bounds = [("GreaterThanOrEqualTo", branch.since), ("LessThanOrEqualTo", branch.until)]
         known = [each for each in bounds if each[1] is not None]
@@ -222,14 +207,14 @@ def write_relations(at: LdesAddresses, place: TreeNode | None, branches: Iterabl
             name = f"_:r{branch.node.level}n{branch.node.number}{kind[:1].lower()}"
             yield _triple(here, expand_name("tree:relation"), name)
             yield _triple(name, RDF_TYPE, expand_name(f"tree:{kind}Relation"))
-            yield _triple(name, expand_name("tree:node"), iri(at.of(branch.node)))
+            yield _triple(name, expand_name("tree:node"), iri(at.node(branch.node)))
             if bound is not None:
                 yield _triple(name, expand_name("tree:path"), expand_name("tw:received"))
                 yield _triple(name, expand_name("tree:value"), literal(format_time(bound), XSD + "dateTime"))
 
 
 def write_members(at: LdesAddresses, entries: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Events of the stream, as rows of `ENTRIES`."""
+    """Write events, given as rows of `ENTRIES`, as members of the collection."""
     stream = iri(at.stream)
     for entry in entries:
         event = iri(entry["event"])
@@ -240,7 +225,7 @@ def write_members(at: LdesAddresses, entries: Iterable[Mapping[str, Any]]) -> It
 
 
 def format_duration(seconds: float) -> str:
-    """As XML Schema writes it."""
+    """An `xsd:duration`."""
     whole = int(seconds)
     return f"P{whole // _DAY}D" if whole % _DAY == 0 else f"PT{whole}S"
 
@@ -249,17 +234,14 @@ def _triple(subject: str, predicate: str, obj: str) -> str:
     return f"{subject} {predicate} {obj} .\n"
 
 
-# Sightings: what somebody who asks sees of streams, by the policy that holds now.
-
-
 @dataclass(frozen=True)
 class CurrentVisibility:
-    """It waits for the disk: ask it in a thread."""
+    """The visibility of principals under the current policy. It blocks."""
 
     policies: PolicyStore
 
-    def of(self, principal: Principal, verb: Verb = Verb.CONSUME) -> Visibility | None:
-        """None: everything."""
+    def find(self, principal: Principal, verb: Verb = Verb.CONSUME) -> Visibility | None:
+        """None if everything is visible."""
         return visibility_of(principal, verb, self.policies.current().policy)
 
 
@@ -275,7 +257,7 @@ class LdesPage:
 
 
 class LdesHistories:
-    """Writes the nodes of histories, each in bounded time, wherever their events lie."""
+    """Serves the nodes of histories, each in bounded time, wherever their events are stored."""
 
     def __init__(
         self,
@@ -283,13 +265,13 @@ class LdesHistories:
         backlog: TieredHistory,
         workers: ThreadPool,
         promises: FindPromise,
-        sightings: CurrentVisibility,
+        visibility: CurrentVisibility,
     ) -> None:
         self._log = log
         self._backlog = backlog
         self._workers = workers
         self._promises = promises
-        self._sightings = sightings
+        self._visibility = visibility
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -299,72 +281,73 @@ class LdesHistories:
 
     @serves(stream_operations.LDES_VIEW)
     async def view(self, request: web.Request) -> web.Response:
-        """The first node: what the stream promises, and where its events are."""
+        """The root."""
         return await self._answer(request, None)
 
     @serves(stream_operations.LDES_NODE)
     async def node(self, request: web.Request) -> web.Response:
-        """Another node. Raises NotFound where there is none yet, Gone where its events are kept no more."""
+        """Another node. Raises NotFound if there is none yet, Gone if its events are no longer retained."""
         return await self._answer(
             request, TreeNode(int(request.match_info["level"]), int(request.match_info["number"]))
         )
 
-    async def _answer(self, request: web.Request, place: TreeNode | None) -> web.Response:
+    async def _answer(self, request: web.Request, node: TreeNode | None) -> web.Response:
         syntax = choose_syntax(request.headers.get("Accept"), TRIG)
         at = LdesAddresses(str(request.url.origin()), check_stream_name(request.match_info["stream"]))
-        page = await self._workers.run(self.page, at, place, syntax, caller(request))
+        page = await self._workers.run(self.page, at, node, syntax, caller(request))
         seconds = LDES_PAGE_SECONDS if page.complete else LDES_OPEN_PAGE_SECONDS
         kept = CacheableDocument(page.body, syntax.media_type, seconds, fixed=page.complete)
         return respond_conditionally(request, kept, caller(request), links=[f'<{at.view}>; rel="collection"'])
 
     def page(
-        self, at: LdesAddresses, place: TreeNode | None, syntax: Syntax, principal: Principal = EVERYONE
+        self, at: LdesAddresses, node: TreeNode | None, syntax: Syntax, principal: Principal = EVERYONE
     ) -> LdesPage:
-        """The first node, or another, as somebody sees it. Raises NotFound or Gone."""
-        volume, sight = self._log.volume(at.name), self._sightings.of(principal)
-        if volume is None or (sight is not None and at.name not in sight.streams):
+        """The root, or another node, as a principal sees it. Raises NotFound or Gone."""
+        volume, visible = self._log.volume(at.name), self._visibility.find(principal)
+        if volume is None or (visible is not None and at.name not in visible.streams):
             raise NotFound(f"nothing was ever published to {at.name}")
-        tree, lost = HistoryTree(volume), self._backlog.lost(at.name)
-        if place is None:
+        tree, lost = HistoryTree(volume, LDES_FANOUT), self._backlog.lost(at.name)
+        if node is None:
             lines = [*write_node(at, None, complete=False), *write_view(at, self._promises(at.name))]
             lines += self._relations(at, None, tree, lost)
             return LdesPage(write_document("".join(lines), syntax), complete=False)
-        self._check(at.name, place, tree, lost)
-        complete = tree.is_complete(place)
-        lines = [*write_node(at, place, complete=complete)]
+        self._check(at.name, node, tree, lost)
+        complete = tree.is_complete(node)
+        lines = [*write_node(at, node, complete=complete)]
         lines += (
-            self._relations(at, place, tree, lost) if place.level else self._members(at, volume, place.number, sight)
+            self._relations(at, node, tree, lost) if node.level else self._members(at, volume, node.number, visible)
         )
         return LdesPage(write_document("".join(lines), syntax), complete)
 
-    def _check(self, stream: str, place: TreeNode, tree: HistoryTree, lost: int) -> None:
-        if not tree.has(place):
-            raise NotFound(f"the history of {stream} has no page {place}, or not yet; begin at /streams/{stream}/ldes")
-        if self._leaf(tree.volume, tree.last(place)).last <= lost:
-            raise Gone(f"what was on page {place} of {stream} is kept no more; begin at /streams/{stream}/ldes")
+    def _check(self, stream: str, node: TreeNode, tree: HistoryTree, lost: int) -> None:
+        if not tree.has(node):
+            raise NotFound(f"the history of {stream} has no page {node}, or not yet; begin at /streams/{stream}/ldes")
+        if self._leaf(tree.volume, tree.last(node)).last <= lost:
+            raise Gone(f"the events of page {node} of {stream} are no longer retained; begin at /streams/{stream}/ldes")
 
-    def _relations(self, at: LdesAddresses, place: TreeNode | None, tree: HistoryTree, lost: int) -> Iterator[str]:
-        node = tree.root if place is None else place
-        branches = tree.branches(node, lambda numbers: self._log.leaves(at.name, numbers), lost)
-        return write_relations(at, place, branches)
+    def _relations(self, at: LdesAddresses, node: TreeNode | None, tree: HistoryTree, lost: int) -> Iterator[str]:
+        branches = tree.branches(node or tree.root, lambda numbers: self._log.leaves(at.name, numbers), lost)
+        return write_relations(at, node, branches)
 
-    def newest(self, stream: str, sight: Visibility | None) -> Iterator[dict[str, Any]]:
-        """The events of the newest page, as somebody sees them."""
+    def newest(self, stream: str, visible: Visibility | None) -> Iterator[dict[str, Any]]:
+        """The events of the newest page, as far as they are visible."""
         volume = self._log.volume(stream)
         if volume is not None and volume.leaves:
-            yield from self._entries(stream, self._leaf(volume, volume.leaves - 1), sight)
+            yield from self._entries(stream, self._leaf(volume, volume.leaves - 1), visible)
 
-    def _members(self, at: LdesAddresses, volume: StreamVolume, number: int, sight: Visibility | None) -> Iterator[str]:
-        return write_members(at, self._entries(at.name, self._leaf(volume, number), sight))
+    def _members(
+        self, at: LdesAddresses, volume: StreamVolume, number: int, visible: Visibility | None
+    ) -> Iterator[str]:
+        return write_members(at, self._entries(at.name, self._leaf(volume, number), visible))
 
-    def _entries(self, stream: str, leaf: Segment, sight: Visibility | None) -> Iterator[dict[str, Any]]:
+    def _entries(self, stream: str, leaf: Segment, visible: Visibility | None) -> Iterator[dict[str, Any]]:
         for first, last in leaf.stretches:
             after = first - 1
             while after < last:
-                # Nobody is told of gaps here: what is gone is not on the page.
+                # Gaps are not reported here: lost events are not on the page.
                 found = self._backlog.read(stream, after, last, ports.SEGMENT_EVENTS, known_loss=END)
                 for entry in found.entries.to_pylist():
-                    text = entry["text"] if sight is None else sight.redacted(stream, entry["event"], entry["text"])
+                    text = entry["text"] if visible is None else visible.redacted(stream, entry["event"], entry["text"])
                     if text is not None:
                         yield {**entry, "text": text}
                 after = found.reached
@@ -376,17 +359,14 @@ class LdesHistories:
         return leaf
 
 
-# Promises: what streams promise to those who read their history, from what was set and what was said of them.
-
-
 @dataclass(frozen=True)
 class StreamPromises:
-    """Of any stream."""
+    """Reads the promise of a stream from the registry and the settings."""
 
     registry: Registry
     ages: Callable[[str], float | None]
 
     def __call__(self, stream: str) -> StreamPromise:
-        # Where events are merely marked, not all of them conform.
+        # In mode `mark` not all events conform.
         conform = read_validation_mode(self.registry, stream) is ValidationMode.REFUSE
         return StreamPromise(self.ages(stream), read_description(self.registry, stream).version_of, conform)

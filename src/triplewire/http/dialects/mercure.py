@@ -39,13 +39,8 @@ from triplewire.storage.log.ports import Publication, SegmentedLog
 from triplewire.storage.registry.ports import PAGE_ENTRIES
 from triplewire.storage.registry.streams import check_stream_name
 
-# Updates: events as Mercure has them.
-#
-# What is JSON-LD becomes RDF, which matches subscriptions and answers queries, and is told as JSON-LD. Anything else
-# is carried, and told as it came. A `type` goes with the event as a header.
-
 TYPE_HEADER = "mercure-type"
-"""The header that says what the type of an update is."""
+"""The header of an event that holds the type of its update."""
 _KEYWORDS = frozenset({"@context", "@id", "@graph", "@type"})
 
 
@@ -70,7 +65,7 @@ MERCURE = MercureFormat()
 
 
 def parse_update(data: str, id: str | None, type: str | None, new_id: str) -> list[Event]:
-    """What an update says, as an event; several where its JSON-LD has several graphs. Raises InputError."""
+    """Parse an update into an event; several if its JSON-LD has several graphs. Raises InputError."""
     headers = EventHeaders(extensions={TYPE_HEADER: type} if type else {})
     media_type = _media_type(data)
     if media_type == JSON_LD.media_type:
@@ -102,7 +97,7 @@ _TOPICS = "a topic is the address of a stream, such as /streams/home, /streams/c
 
 
 class MercureHub:
-    """Topics are streams; all else is as it is for others who listen and publish."""
+    """A Mercure hub whose topics are streams."""
 
     def __init__(
         self,
@@ -126,11 +121,11 @@ class MercureHub:
 
     @serves(stream_operations.MERCURE_SUBSCRIBE)
     async def subscribe(self, request: web.Request) -> web.StreamResponse:
-        """Updates of all topics, in one order, from the last id or from now on."""
+        """Updates of all topics, in the order of events, from the last id or from now on."""
         patterns = [_topic_pattern(topic) for topic in request.query.getall("topic", [])]
         if not patterns:
-            raise BadRequest(f"name what to listen to: ?topic=, as often as you like; {_TOPICS}")
-        names = await self._named(patterns, caller(request))
+            raise BadRequest(f"give at least one ?topic=; {_TOPICS}")
+        names = await self._find_streams(patterns, caller(request))
         self._reception.check_space()
         text = request.headers.get("Last-Event-ID") or request.query.get("lastEventID")
         asked, mark = (None, None) if text is None else _parse_resumption(text)
@@ -140,22 +135,21 @@ class MercureHub:
             mark = ResumeToken(await self._reception.head() if head is None else head)
         return await self._ways.serve_format(request, subjects, mark, MERCURE)
 
-    async def _named(self, patterns: list[str], principal: Principal) -> list[str]:
-        """The streams that topics name. One that is named must be granted; of many, those are told that are."""
+    async def _find_streams(self, patterns: list[str], principal: Principal) -> list[str]:
+        """The streams of topics. A stream that is named must be granted; a pattern covers those that are."""
         single = [check_stream_name(each) for each in patterns if not each.endswith(ALL_STREAMS)]
         for name in single:
             principal.require(Verb.CONSUME, name)
         wide = [Grant(Verb.CONSUME, each) for each in patterns if each.endswith(ALL_STREAMS)]
-        found = await self._workers.run(self._covered, wide, principal) if wide else []
+        found = await self._workers.run(self._find_covered, wide, principal) if wide else []
         names = list(dict.fromkeys([*single, *found]))
-        if len(names) > stream_operations.CONNECTION_SOURCES:
-            raise BadRequest(
-                f"more than {stream_operations.CONNECTION_SOURCES} streams are too many for one connection; name fewer"
-            )
+        limit = stream_operations.CONNECTION_SOURCES
+        if len(names) > limit:
+            raise BadRequest(f"{len(names)} streams are too many for one connection; name at most {limit}")
         return names
 
-    def _covered(self, wide: list[Grant], principal: Principal) -> list[str]:
-        """Of all streams those that are meant and granted; where they are too many, no more is looked for."""
+    def _find_covered(self, wide: list[Grant], principal: Principal) -> list[str]:
+        """The streams that patterns cover and grants allow. The search stops above the limit."""
         found, after = list[str](), ""
         while len(found) <= stream_operations.CONNECTION_SOURCES and (
             volumes := self._log.volumes(after, PAGE_ENTRIES)
@@ -167,27 +161,27 @@ class MercureHub:
 
     @serves(stream_operations.MERCURE_PUBLISH)
     async def publish(self, request: web.Request) -> web.Response:
-        """An update, stored as an event of the stream that its first topic names. Raises InputError."""
-        said = await _read_form(request)
-        if "topic" not in said or "data" not in said:
+        """Store an update as an event of the stream of its first topic. Raises InputError."""
+        form = await _read_form(request)
+        if "topic" not in form or "data" not in form:
             raise BadRequest(f"`topic` and `data` must be there; {_TOPICS}")
-        stream = check_stream_name(_topic_pattern(said["topic"]))
+        stream = check_stream_name(_topic_pattern(form["topic"]))
         caller(request).require(Verb.PUBLISH, stream)
-        if "private" in said and caller(request) == EVERYONE:
-            raise BadRequest("everybody may listen here, so that nothing is private; grants say who may, with tokens")
-        id = parse_event_id(said["id"]) if said.get("id") else None
-        type = check_header("type", said["type"]) if said.get("type") else None
-        events = parse_update(said["data"], id, type, new_id())
+        if "private" in form and caller(request) == EVERYONE:
+            raise BadRequest("this edge has no authentication, so that no update can be private; use tokens and grants")
+        id = parse_event_id(form["id"]) if form.get("id") else None
+        type = check_header("type", form["type"]) if form.get("type") else None
+        events = parse_update(form["data"], id, type, new_id())
         given = frozenset({id} if id else ())
-        parcel = PublishItem(1, 0, Publication(stream, events, given=given))
-        (outcome,) = await self._publications.stored([parcel], caller(request))
-        if isinstance(outcome.answer, TriplewireError):
-            raise outcome.answer
-        return web.Response(text=format_position(outcome.positions[-1]))
+        item = PublishItem(1, 0, Publication(stream, events, given=given))
+        (result,) = await self._publications.store([item], caller(request))
+        if isinstance(result.answer, TriplewireError):
+            raise result.answer
+        return web.Response(text=format_position(result.positions[-1]))
 
 
 async def _read_form(request: web.Request) -> dict[str, str]:
-    """Of a field that is given several times, the first. Raises UnknownMediaType, BodyTooLarge or BadRequest."""
+    """The fields of a form; the first of repeated ones. Raises UnknownMediaType, BodyTooLarge or BadRequest."""
     if request.content_type != _FORM:
         raise UnknownMediaType(request.content_type, (_FORM,))
     body = await read_body(request)
@@ -196,14 +190,14 @@ async def _read_form(request: web.Request) -> dict[str, str]:
             body.decode(), keep_blank_values=True, errors="strict", max_num_fields=stream_operations.CONNECTION_SOURCES
         )
     except ValueError as error:
-        raise BadRequest(f"the form cannot be read: {error}") from None
+        raise BadRequest(f"the body is not a form: {error}") from None
     return dict(reversed(pairs))
 
 
 def _topic_pattern(topic: str) -> str:
     found = stream_pattern_of(topic)
     if found is None:
-        raise BadRequest(f"{topic!r} names no stream; {_TOPICS}")
+        raise BadRequest(f"{topic!r} is not the topic of a stream; {_TOPICS}")
     return found
 
 

@@ -4,7 +4,7 @@
 subscriber                                hub
     │── POST /websub  hub.mode=subscribe ──▶│
     │◀───────────────────────────── 202 ────│
-    │◀── GET callback?hub.challenge=… ──────│   verification of intent
+    │◀── GET callback?hub.challenge=… ──────│   verification of wanted
     │── 200 and the challenge ─────────────▶│
     │◀── POST callback  an event ───────────│   until the lease is over
 ```
@@ -46,34 +46,22 @@ from triplewire.storage.webhooks import (
 )
 
 WEBSUB_LEASE_SECONDS: Final = 864_000
-"""How long a subscription by WebSub lasts where the subscriber does not say: ten days, as the standard suggests."""
+"""The default lease of a subscription by WebSub: ten days, as the specification suggests."""
 
 WEBSUB_LEASE_SECONDS_LEAST: Final = 60
-"""How long at least, whatever is asked for: each renewal is a change of the registry."""
+"""The shortest lease: each renewal is a change of the registry."""
 
 WEBSUB_LEASE_SECONDS_MOST: Final = 2_592_000
-"""How long at most: who is there no more is forgotten after a month."""
+"""The longest lease: subscribers that are gone are forgotten after a month."""
 
 WEBSUB_SECRET_BYTES: Final = 200
-"""A secret has fewer bytes, as the specification has it."""
+"""A secret has fewer bytes (WebSub)."""
 
 WEBSUB_BODY_BYTES: Final = 16_384
-"""Of the form by which somebody subscribes: two addresses and a secret."""
+"""The form of a subscription: two URLs and a secret."""
 
 WEBSUB_VERIFICATIONS: Final = 64
-"""Subscribers that an edge is asking at a time whether they meant it."""
-
-
-# Intents: what a subscriber asks a hub for, and whether it is the one who is meant.
-#
-# ```
-# subscriber                                hub
-#     │── POST /websub  hub.mode=subscribe ──▶│
-#     │◀───────────────────────────── 202 ────│
-#     │◀── GET callback?hub.challenge=… ──────│   is it you who asked?
-#     │── 200 and the challenge ─────────────▶│
-#     │◀── POST callback  an event ───────────│   until the lease is over
-# ```
+"""Concurrent verifications of wanted in one edge."""
 
 
 class HubMode(StrEnum):
@@ -83,7 +71,7 @@ class HubMode(StrEnum):
 
 @dataclass(frozen=True)
 class HubTopic:
-    """A stream as a subscriber knows it, and the format in which it is sent."""
+    """The URL of a stream, and the format in which it is sent."""
 
     url: str
     stream: str
@@ -91,21 +79,21 @@ class HubTopic:
 
     @classmethod
     def parsed(cls, url: str, host: str) -> HubTopic:
-        """Raises BadRequest for what is no stream of this host."""
+        """Raises BadRequest for anything but a stream of this host."""
         parts = urlsplit(url)
         folder, _, name = parts.path.rpartition("/")
         if parts.scheme not in ("http", "https") or parts.netloc != host or folder != "/streams" or parts.fragment:
-            raise BadRequest(f"hub.topic must be the address of a stream here, such as http://{host}/streams/home")
+            raise BadRequest(f"hub.topic must be the URL of a stream here, such as http://{host}/streams/home")
         asked = dict(parse_qsl(parts.query, keep_blank_values=True))
         format = asked.pop("format", "nquads")
         if asked or format not in TOPIC_FORMATS:
-            raise BadRequest(f"hub.topic may say ?format={' or '.join(TOPIC_FORMATS)}, and nothing else")
+            raise BadRequest(f"hub.topic may have ?format={' or '.join(TOPIC_FORMATS)}, and nothing else")
         return cls(url, check_stream_name(name), format)
 
 
 @dataclass(frozen=True)
 class HubRequest:
-    """What is asked for."""
+    """A request to subscribe or unsubscribe."""
 
     mode: HubMode
     topic: HubTopic
@@ -129,17 +117,17 @@ class HubRequest:
 
     @property
     def id(self) -> str:
-        """The same for whoever asks the same again: that renews it."""
+        """Equal for equal topic and callback: a repeated request renews the subscription."""
         return sha256(f"{self.topic.url}\n{self.callback}".encode()).hexdigest()[:32]
 
     def question(self) -> str:
-        """The address by which the subscriber is asked whether it meant that."""
+        """The URL of the verification of wanted."""
         asked = {"hub.mode": self.mode.value, "hub.topic": self.topic.url, "hub.challenge": self.challenge}
         asked |= {"hub.lease_seconds": str(self.lease)} if self.mode is HubMode.SUBSCRIBE else {}
         return _add_query(self.callback, asked)
 
     def denial(self, reason: str) -> str:
-        """The address by which the subscriber is told that it will not be."""
+        """The URL by which the subscriber learns that it is denied."""
         return _add_query(self.callback, {"hub.mode": "denied", "hub.topic": self.topic.url, "hub.reason": reason})
 
 
@@ -148,7 +136,7 @@ def _add_query(url: str, parameters: Mapping[str, str]) -> str:
 
 
 def _parse_lease(given: str | None) -> int:
-    """As asked for, within what a hub grants."""
+    """The requested lease, within bounds."""
     if given is None or given == "":
         return WEBSUB_LEASE_SECONDS
     if not (given.isascii() and given.isdigit()):
@@ -168,74 +156,74 @@ logger = logging.getLogger(__name__)
 
 
 class WebSubHub:
-    """Takes wishes, asks whoever is meant whether they are theirs, and has hooks of them."""
+    """Accepts subscription requests, verifies their wanted, and registers webhooks for them."""
 
-    def __init__(self, office: DeliveryContext, registry: Registry, log: EdgeLog) -> None:
-        self._office = office
+    def __init__(self, context: DeliveryContext, registry: Registry, log: EdgeLog) -> None:
+        self._context = context
         self._registry = registry
         self._log = log
-        self.under_way: set[asyncio.Task[None]] = set()
+        self.verifying: set[asyncio.Task[None]] = set()
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.post("/websub", self.take), web.head("/streams/{stream}", self.discover)]
+        return [web.post("/websub", self.request), web.head("/streams/{stream}", self.discover)]
 
     @serves(stream_operations.DISCOVER_HUB)
     async def discover(self, request: web.Request) -> web.Response:
-        """Nothing but where to subscribe, which the headers of every answer about a stream say."""
+        """An empty response whose `Link` headers name the hub and the topic."""
         check_stream_name(request.match_info["stream"])
         return web.Response(headers={"Vary": "Accept"}, content_type="text/event-stream")
 
     @serves(stream_operations.WEBSUB)
-    async def take(self, request: web.Request) -> web.Response:
-        """The answer says that it is understood; whether it is granted, the callback is told."""
-        intent = HubRequest.parsed(await _read_form(request), request.host, self._office.outbound.networks)
-        if len(self.under_way) >= WEBSUB_VERIFICATIONS:
-            raise Unavailable("many subscribers are being asked whether they meant it; try again")
+    async def request(self, request: web.Request) -> web.Response:
+        """202: the request is valid. The callback learns whether it is granted."""
+        wanted = HubRequest.parsed(await _read_form(request), request.host, self._context.outbound.networks)
+        if len(self.verifying) >= WEBSUB_VERIFICATIONS:
+            raise Unavailable("too many verifications of wanted are in progress; try again")
         hub = str(request.url.with_path("/websub").with_query(None))
-        task = asyncio.create_task(self._settle(intent, hub, caller(request)))
-        self.under_way.add(task)
-        task.add_done_callback(self.under_way.discard)
+        task = asyncio.create_task(self._verify(wanted, hub, caller(request)))
+        self.verifying.add(task)
+        task.add_done_callback(self.verifying.discard)
         return web.Response(status=202)
 
     async def close(self) -> None:
-        for task in tuple(self.under_way):
+        for task in tuple(self.verifying):
             task.cancel()
-        await asyncio.gather(*self.under_way, return_exceptions=True)
+        await asyncio.gather(*self.verifying, return_exceptions=True)
 
-    async def _settle(self, intent: HubRequest, hub: str, by: Principal) -> None:
+    async def _verify(self, wanted: HubRequest, hub: str, by: Principal) -> None:
         try:
-            if not by.may(Verb.CONSUME, intent.topic.stream):
-                await self._office.caller.get(intent.denial("no grant to consume this stream"))
+            if not by.may(Verb.CONSUME, wanted.topic.stream):
+                await self._context.caller.get(wanted.denial("no grant to consume this stream"))
                 return
-            begin = await self._office.workers.run(self._log.head)
-            answer = await self._office.caller.get(intent.question())
-            if answer.taken and answer.body.strip() == intent.challenge.encode():
-                await self._office.workers.run(self._write, intent, hub, begin, owner_of(by))
+            begin = await self._context.workers.run(self._log.head)
+            answer = await self._context.caller.get(wanted.question())
+            if answer.accepted and answer.body.strip() == wanted.challenge.encode():
+                await self._context.workers.run(self._write, wanted, hub, begin, owner_of(by))
         except TriplewireError as error:
-            logger.warning("a subscription by WebSub was not made: %s", error)
+            logger.warning("a WebSub subscription could not be registered: %s", error)
 
-    def _write(self, intent: HubRequest, hub: str, begin: int, owner: Owner | None) -> None:
-        """Make, renew or end a hook. One that is renewed goes on where it is."""
-        change, now = self._registry.get(WEBHOOK, intent.id), self._office.clock.now()
+    def _write(self, wanted: HubRequest, hub: str, begin: int, owner: Owner | None) -> None:
+        """Create, renew or end a webhook. A renewed one continues at its position."""
+        change, now = self._registry.get(WEBHOOK, wanted.id), self._context.clock.now()
         known = None if change is None else webhook_from_change(change)
-        if intent.mode is HubMode.UNSUBSCRIBE:
+        if wanted.mode is HubMode.UNSUBSCRIBE:
             if known is not None:
                 self._registry.put([(WEBHOOK, known.id, webhook_to_value(replace(known, state=WebhookState.ENDED)))])
             return
-        until = now + intent.lease * 1_000_000
+        until = now + wanted.lease * 1_000_000
         if known is None or known.state is not WebhookState.ON or known.until <= now:
-            topic = intent.topic
+            topic = wanted.topic
             known = Webhook(
-                intent.id, intent.callback, WebhookDialect.WEBSUB, created=now, stream=topic.stream, format=topic.format
+                wanted.id, wanted.callback, WebhookDialect.WEBSUB, created=now, stream=topic.stream, format=topic.format
             )
             known = replace(known, topic=topic.url, begin=begin)
-        if intent.secret is not None:
-            self._office.books.keep({known.id: intent.secret})
+        if wanted.secret is not None:
+            self._context.store.keep({known.id: wanted.secret})
         self._registry.put([(WEBHOOK, known.id, webhook_to_value(replace(known, hub=hub, until=until, owner=owner)))])
 
 
 def add_hub_links(app: web.Application) -> None:
-    """Let answers about a stream say where it can be subscribed to, and as what."""
+    """Add `Link` headers with hub and topic to responses about a stream."""
 
     async def name(request: web.Request, response: web.StreamResponse) -> None:
         operation = operation_of(request.match_info.handler)
@@ -257,4 +245,4 @@ async def _read_form(request: web.Request) -> dict[str, str]:
     try:
         return dict(parse_qsl(body.decode(), keep_blank_values=True, strict_parsing=True, max_num_fields=64))
     except ValueError as error:
-        raise BadRequest(f"the body is no form: {error}") from None
+        raise BadRequest(f"the body is not a form: {error}") from None

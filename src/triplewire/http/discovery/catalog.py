@@ -32,24 +32,20 @@ from triplewire.storage.registry.streams import (
 )
 
 SAMPLE_SECONDS: Final = 60.0
-"""For how long it is taken as known what is in the newest page of a stream: it costs some 10 ms to look."""
+"""Seconds for which a sample of a stream is cached: it costs some 10 ms to take."""
 
 SAMPLES: Final = 1_000
-"""Streams of which that is remembered, for each who sees them differently: some 10 MB."""
+"""Cached samples, one for each stream and visibility: some 10 MB."""
 
-
-# Samples: what the newest page of a stream has in it, as those see it who ask.
-#
-# What a stream is about can be told from some hundred events; to look at all of them would cost more each day.
 
 _NAMESPACE = re.compile(r"<(.*[#/:])[^#/:]*>")
 NewestEvents = Callable[[str, Visibility | None], Iterable[Mapping[str, Any]]]
-"""The newest events of a stream, as somebody sees them."""
+"""Reads the newest events of a stream, as far as they are visible."""
 
 
 @dataclass(frozen=True)
 class StreamSample:
-    """Counts of some events. Predicates and classes are terms, the most frequent first."""
+    """Counts over some events. Predicates and classes are terms, the most frequent first."""
 
     events: int = 0
     triples: int = 0
@@ -65,7 +61,7 @@ class StreamSample:
 
 
 def count_sample(texts: Iterable[str]) -> StreamSample:
-    """Of the texts of events."""
+    """Count the triples in the texts of events."""
     events, triples, subjects = 0, 0, set[str]()
     predicates, classes = Counter[str](), Counter[str]()
     for text in texts:
@@ -85,22 +81,23 @@ def _most_frequent(counted: Counter[str]) -> tuple[tuple[str, int], ...]:
 
 
 class SampleCache:
-    """Of any stream, good for some seconds: what is erased meanwhile is not counted for longer. Any thread may ask."""
+    """Samples of streams, cached for some seconds, so that erased events are not counted for longer. Any thread may use
+    it."""
 
     def __init__(self, rows: NewestEvents, clock: Clock) -> None:
         self._rows = rows
         self._clock = clock
         self._known: OrderedDict[tuple[str, Visibility | None], tuple[float, StreamSample]] = OrderedDict()
-        self._turn = Lock()
+        self._lock = Lock()
 
-    def of(self, stream: str, sight: Visibility | None) -> StreamSample:
-        key, now = (stream, sight), self._clock.ticks()
-        with self._turn:
+    def find(self, stream: str, visible: Visibility | None) -> StreamSample:
+        key, now = (stream, visible), self._clock.ticks()
+        with self._lock:
             taken, sample = self._known.get(key, (-float("inf"), StreamSample()))
         if now - taken < SAMPLE_SECONDS:
             return sample
-        sample = count_sample(row["text"] for row in self._rows(stream, sight))
-        with self._turn:
+        sample = count_sample(row["text"] for row in self._rows(stream, visible))
+        with self._lock:
             self._known[key] = now, sample
             self._known.move_to_end(key)
             while len(self._known) > SAMPLES:
@@ -108,23 +105,20 @@ class SampleCache:
         return sample
 
 
-# Profiles: what there is to know of a stream, as somebody sees it.
-
-
 @dataclass(frozen=True)
 class StreamProfile:
-    """One stream. Counts are None for those who see only some of its events, or of these only parts."""
+    """A stream. Counts are None for principals that do not see all of its events whole."""
 
     stream: str
     about: StreamDescription = NO_DESCRIPTION
     volume: StreamVolume | None = None
     rate: float | None = None
-    """Events a second, of late."""
+    """Recent events per second."""
     age: float | None = None
-    """For how many seconds events are kept."""
+    """Retention of events in seconds."""
     sample: StreamSample | None = None
     shapes: ValidationMode | None = None
-    """What becomes of events that do not conform to its shapes, where it has some."""
+    """The mode of validation, if it has shapes."""
 
     @property
     def title(self) -> str:
@@ -133,7 +127,7 @@ class StreamProfile:
 
 @dataclass(frozen=True)
 class StreamProfiles:
-    """Of all streams. Any thread may ask; it may take some milliseconds for each."""
+    """Profiles of streams. Each takes some milliseconds; any thread may use it."""
 
     log: SegmentedLog
     registry: Registry
@@ -141,26 +135,26 @@ class StreamProfiles:
     ages: Callable[[str], float | None]
     clock: Clock
 
-    def page(self, after: str, limit: int, sight: Visibility | None) -> tuple[list[StreamProfile], str | None]:
-        """Of streams after a name that are in sight, and the name after which others follow."""
+    def page(self, after: str, limit: int, visible: Visibility | None) -> tuple[list[StreamProfile], str | None]:
+        """Profiles of visible streams after a name, and the name after which the next page begins."""
         found: list[StreamProfile] = []
         while len(found) < limit:
             volumes = self.log.volumes(after, limit)
-            seen = [each for each in volumes if sight is None or each.stream in sight.streams][: limit - len(found)]
-            found += [self._made(each.stream, each, sight) for each in seen]
+            seen = [each for each in volumes if visible is None or each.stream in visible.streams][: limit - len(found)]
+            found += [self._make(each.stream, each, visible) for each in seen]
             if len(volumes) < limit and (not volumes or not seen or seen[-1] is volumes[-1]):
                 return found, None
             after = seen[-1].stream if len(found) == limit else volumes[-1].stream
         return found, after
 
-    def of(self, stream: str, sight: Visibility | None) -> StreamProfile | None:
-        """None where nothing was ever published to it, and nothing is said about it."""
+    def find(self, stream: str, visible: Visibility | None) -> StreamProfile | None:
+        """None for a stream without events and description."""
         volume, about = self.log.volume(stream), read_description(self.registry, stream)
-        if (volume is None and about == NO_DESCRIPTION) or (sight is not None and stream not in sight.streams):
+        if (volume is None and about == NO_DESCRIPTION) or (visible is not None and stream not in visible.streams):
             return None
-        return self._made(stream, volume, sight)
+        return self._make(stream, volume, visible)
 
-    def _made(self, stream: str, volume: StreamVolume | None, sight: Visibility | None) -> StreamProfile:
+    def _make(self, stream: str, volume: StreamVolume | None, visible: Visibility | None) -> StreamProfile:
         plain = StreamProfile(
             stream,
             read_description(self.registry, stream),
@@ -169,20 +163,19 @@ class StreamProfiles:
         )
         if volume is None:
             return plain
-        sampled = replace(plain, sample=self.samples.of(stream, sight))
-        if sight is not None and not sight.leaves_streams:
+        sampled = replace(plain, sample=self.samples.find(stream, visible))
+        if visible is not None and not visible.leaves_streams:
             return sampled
         return replace(sampled, volume=volume, rate=self._rate(volume))
 
     def _rate(self, volume: StreamVolume) -> float:
-        """Of the newest page, and of the one before where that has just begun."""
+        """The rate over the newest page, and the one before if that has just begun."""
         leaves = [*self.log.leaves(volume.stream, [volume.closed - 1]), *([volume.open] if volume.open else [])]
         seconds = max(self.clock.now() - leaves[0].since, 1_000_000) / 1_000_000
         return round(sum(each.events for each in leaves) / seconds, 3)
 
 
 def profile_document(profile: StreamProfile, base: str) -> dict[str, Any]:
-    """As JSON."""
     about, volume, sample, address = profile.about, profile.volume, profile.sample, f"{base}/streams/{profile.stream}"
     said = {name: value for name, value in asdict(about).items() if value}
     found: dict[str, Any] = {"stream": profile.stream, **said, "title": profile.title}
@@ -213,13 +206,13 @@ def write_triple(subject: str, predicate: str, obj: str) -> str:
 
 
 def write_catalog(base: str, profiles: Iterable[StreamProfile]) -> Iterator[str]:
-    """Of all that is offered here."""
+    """Write the catalog of all streams."""
     here, query = iri(f"{base}/streams"), iri(f"{base}/sparql")
     yield write_triple(here, RDF_TYPE, expand_name("dcat:Catalog"))
     yield write_triple(here, "dcterms:title", literal("Streams of events"))
-    yield write_triple(here, "dcterms:description", literal("What is published here, and how to listen to it"))
+    yield write_triple(here, "dcterms:description", literal("The streams of this edge, and how to subscribe to them"))
     yield write_triple(here, "dcat:service", query)
-    yield from write_service(query, "SPARQL over what was published", f"{base}/sparql")
+    yield from write_service(query, "SPARQL over all events", f"{base}/sparql")
     for profile in profiles:
         yield write_triple(here, "dcat:dataset", iri(f"{base}/streams/{profile.stream}"))
         yield write_triple(query, "dcat:servesDataset", iri(f"{base}/streams/{profile.stream}"))
@@ -233,7 +226,7 @@ def write_service(name: str, title: str, address: str) -> Iterator[str]:
 
 
 def write_dataset(base: str, profile: StreamProfile) -> Iterator[str]:
-    """Of one stream."""
+    """Write the dataset of one stream."""
     address = f"{base}/streams/{profile.stream}"
     here, about = iri(address), profile.about
     for kind in ("dcat:Dataset", "ldes:EventStream"):
@@ -285,7 +278,7 @@ def _write_distribution(stream: str, address: str, title: str, access: str, type
 
 
 def _write_sample(stream: str, here: str, sample: StreamSample) -> Iterator[str]:
-    """Of some events: it says so, and is a subset."""
+    """Write the statistics of a sample, as a subset of the dataset."""
     yield write_triple(stream, "void:subset", here)
     yield write_triple(here, RDF_TYPE, expand_name("void:Dataset"))
     yield write_triple(here, "dcterms:title", literal(f"The newest {sample.events} events"))
@@ -299,20 +292,20 @@ def _write_sample(stream: str, here: str, sample: StreamSample) -> Iterator[str]
             yield from _write_partition(here, f"_:{_label(here)}c{number}", "class", name, count)
 
 
-def write_void(base: str, census: DatasetStatistics | None) -> Iterator[str]:
-    """Of everything together. Counts are told to those who see everything."""
+def write_void(base: str, statistics: DatasetStatistics | None) -> Iterator[str]:
+    """Write the dataset of all events. Counts are for principals that see everything."""
     here = iri(f"{base}/.well-known/void#all")
     yield write_triple(here, RDF_TYPE, expand_name("void:Dataset"))
-    yield write_triple(here, "dcterms:title", literal("All that was published"))
+    yield write_triple(here, "dcterms:title", literal("All events"))
     yield write_triple(here, "void:sparqlEndpoint", iri(f"{base}/sparql"))
     yield write_triple(here, "void:rootResource", iri(f"{base}/streams"))
-    if census is None:
+    if statistics is None:
         return
-    yield write_triple(here, "void:triples", _count(census.triples))
-    if census.predicates:
-        yield write_triple(here, "void:properties", _count(census.properties))
-        yield write_triple(here, "void:distinctSubjects", _count(census.subjects))
-    for number, (name, count) in enumerate(census.predicates):
+    yield write_triple(here, "void:triples", _count(statistics.triples))
+    if statistics.predicates:
+        yield write_triple(here, "void:properties", _count(statistics.properties))
+        yield write_triple(here, "void:distinctSubjects", _count(statistics.subjects))
+    for number, (name, count) in enumerate(statistics.predicates):
         yield from _write_partition(here, f"_:p{number}", "property", name, count)
 
 
@@ -323,7 +316,7 @@ def _write_partition(whole: str, here: str, kind: str, name: str, count: int) ->
 
 
 def _label(address: str) -> str:
-    """Letters and digits that stand for an address."""
+    """A blank node label for an IRI."""
     return "".join(each if each.isalnum() and each.isascii() else f"x{ord(each):x}x" for each in address[1:-1])
 
 

@@ -26,8 +26,10 @@ from triplewire.http.discovery.catalog import (
     write_void,
 )
 from triplewire.http.openapi import serves, stream_operations
+from triplewire.http.openapi.documents import StreamDescriptionDocument
 from triplewire.http.peers.status import EdgeStatusReporter
 from triplewire.http.ports import ThreadPool
+from triplewire.http.resources.bodies import JSON, check_members, parse_json
 from triplewire.model.errors import BadRequest, InvalidField, NotFound
 from triplewire.rdf import TURTLE, check_id
 from triplewire.rdf.serializer import choose_syntax, write_document
@@ -44,27 +46,18 @@ from triplewire.storage.registry.streams import (
 )
 
 CATALOG_STREAMS: Final = 100
-"""Streams in one answer of a catalogue: a second at worst, if nobody has asked before."""
+"""Streams in one page of the catalog: a second at worst, without cached samples."""
 
 CATALOG_SECONDS: Final = 10
-"""For how long a catalogue may be cached."""
+"""Seconds for which a catalog may be cached."""
 
 
-# Drafts: what somebody says about a stream, checked once, here.
-
-ABOUT_FIELDS = ("title", "description", "licence", "keywords", "version_of")
-
-
-def parse_about(body: bytes) -> StreamDescription:
-    """Of a JSON object. Raises BadRequest, or InvalidField for a field."""
-    try:
-        value = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise BadRequest(f"the body is no JSON: {error}") from None
+def parse_description(body: bytes) -> StreamDescription:
+    """Parse a JSON object. Raises BadRequest, or InvalidField with the member that does not fit."""
+    value = parse_json(body)
     if not isinstance(value, dict):
         raise BadRequest("the body must be a JSON object")
-    if unknown := next((name for name in value if name not in ABOUT_FIELDS), None):
-        raise InvalidField(unknown, f"{unknown!r} is not known; there are {', '.join(ABOUT_FIELDS)}")
+    check_members(value, "the description of a stream", StreamDescriptionDocument)
     texts = {name: _parse_text(name, value.get(name)) for name in ("title", "description")}
     addresses = {name: _parse_iri(name, value.get(name)) for name in ("licence", "version_of")}
     return StreamDescription(**texts, **addresses, keywords=_parse_keywords(value.get("keywords", [])))
@@ -74,7 +67,7 @@ def _parse_text(name: str, value: Any) -> str | None:  # noqa: ANN401 - whatever
     if value is not None and (not isinstance(value, str) or not 0 < len(value) <= DESCRIPTION_CHARACTERS):
         raise InvalidField(name, f"{name} must be a text of 1 to {DESCRIPTION_CHARACTERS} characters")
     if value is not None and any(0xD800 <= ord(each) <= 0xDFFF for each in value):
-        raise InvalidField(name, f"{name} holds what is no character")
+        raise InvalidField(name, f"{name} must not have surrogates")
     return value
 
 
@@ -92,26 +85,23 @@ def _parse_keywords(value: Any) -> tuple[str, ...]:  # noqa: ANN401
     return tuple(_parse_text("keywords", each) or "" for each in value)
 
 
-JSON = "application/json"
-
-
 class StreamListing:
-    """Tells of streams to those who see them."""
+    """Endpoints that list and describe the streams that a principal may see."""
 
     def __init__(
         self,
         profiles: StreamProfiles,
-        sightings: CurrentVisibility,
-        standings: EdgeStatusReporter,
+        visibility: CurrentVisibility,
+        edges: EdgeStatusReporter,
         registry: Registry,
-        census: Callable[[], DatasetStatistics | None],
+        statistics: Callable[[], DatasetStatistics | None],
         workers: ThreadPool,
     ) -> None:
         self._profiles = profiles
-        self._sightings = sightings
-        self._standings = standings
+        self._visibility = visibility
+        self._edges = edges
         self._registry = registry
-        self._census = census
+        self._statistics = statistics
         self._workers = workers
 
     def routes(self) -> list[web.RouteDef]:
@@ -124,84 +114,82 @@ class StreamListing:
 
     @serves(stream_operations.STREAMS)
     async def streams(self, request: web.Request) -> web.Response:
-        """Some of them, by name; what flows out of all edges is told of all."""
+        """A page of streams, by name; the JSON has the traffic of all edges."""
         after, base = request.query.get("cursor", ""), origin_of(request)
-        found, more, sight = await self._workers.run(self._page, after, caller(request))
+        found, more, visible = await self._workers.run(self._page, after, caller(request))
         links = [] if more is None else [f'<{base}/streams?cursor={more}>; rel="next"']
         if prefers_json(request):
-            body = orjson.dumps(await self._workers.run(self._told, base, found, sight))
+            body = orjson.dumps(await self._workers.run(self._traffic, base, found, visible))
             return respond_conditionally(request, CacheableDocument(body, JSON, 1), caller(request), links)
-        return self._written(request, write_catalog(base, found), links)
+        return self._respond(request, write_catalog(base, found), links)
 
     @serves(stream_operations.ABOUT)
     async def about(self, request: web.Request) -> web.Response:
-        """One of them. Raises NotFound."""
+        """One stream. Raises NotFound."""
         stream, base = check_stream_name(request.match_info["stream"]), origin_of(request)
-        found = await self._workers.run(self._of, stream, caller(request))
+        found = await self._workers.run(self._find, stream, caller(request))
         if prefers_json(request):
             return respond_conditionally(
                 request, CacheableDocument(orjson.dumps(profile_document(found, base)), JSON, 1), caller(request)
             )
-        return self._written(request, write_dataset(base, found))
+        return self._respond(request, write_dataset(base, found))
 
     @serves(stream_operations.PUT_ABOUT)
     async def put(self, request: web.Request) -> web.Response:
-        """Say something about a stream, in place of what was said before. Raises InvalidField or BadRequest."""
-        stream, about = check_stream_name(request.match_info["stream"]), parse_about(await request.read())
+        """Replace the description of a stream. Raises InvalidField or BadRequest."""
+        stream, about = check_stream_name(request.match_info["stream"]), parse_description(await request.read())
         await self._workers.run(self._registry.put, [(ABOUT, stream, description_to_value(about))])
         return web.Response(body=orjson.dumps({"stream": stream, **description_to_value(about)}), content_type=JSON)
 
     @serves(stream_operations.VOID)
     async def void(self, request: web.Request) -> web.Response:
-        """What all of it has in it."""
-        found = await self._workers.run(self._counted, caller(request))
-        return self._written(request, write_void(origin_of(request), found))
+        """The dataset of all events."""
+        found = await self._workers.run(self._count, caller(request))
+        return self._respond(request, write_void(origin_of(request), found))
 
-    def _written(self, request: web.Request, lines: Iterable[str], links: Sequence[str] = ()) -> web.Response:
+    def _respond(self, request: web.Request, lines: Iterable[str], links: Sequence[str] = ()) -> web.Response:
         syntax = choose_syntax(request.headers.get("Accept"), TURTLE)
         kept = CacheableDocument(write_document("".join(lines), syntax), syntax.media_type, CATALOG_SECONDS)
         return respond_conditionally(request, kept, caller(request), links)
 
     def _page(self, after: str, principal: Principal) -> tuple[list[StreamProfile], str | None, Visibility | None]:
-        sight = self._sightings.of(principal)
-        return *self._profiles.page(after, CATALOG_STREAMS, sight), sight
+        visible = self._visibility.find(principal)
+        return *self._profiles.page(after, CATALOG_STREAMS, visible), visible
 
-    def _of(self, stream: str, principal: Principal) -> StreamProfile:
-        found = self._profiles.of(stream, self._sightings.of(principal))
+    def _find(self, stream: str, principal: Principal) -> StreamProfile:
+        found = self._profiles.find(stream, self._visibility.find(principal))
         if found is None:
-            raise NotFound(f"nothing was ever published to {stream}, and nothing is said about it")
+            raise NotFound(f"nothing was ever published to {stream}, and it has no description")
         return found
 
-    def _counted(self, principal: Principal) -> DatasetStatistics | None:
-        return None if self._sightings.of(principal) is not None else self._census()
+    def _count(self, principal: Principal) -> DatasetStatistics | None:
+        return None if self._visibility.find(principal) is not None else self._statistics()
 
-    def _told(self, base: str, found: Sequence[StreamProfile], sight: Visibility | None) -> dict[str, Any]:
-        """With what flows out of all edges together, where that says nothing of what is hidden."""
-        if sight is not None and not sight.leaves_streams:
+    def _traffic(self, base: str, found: Sequence[StreamProfile], visible: Visibility | None) -> dict[str, Any]:
+        """Streams with the traffic of all edges, unless that would reveal hidden events."""
+        if visible is not None and not visible.leaves_streams:
             return {"streams": [profile_document(each, base) for each in found]}
-        standing = [self._standings.own(), *self._standings.others()]
+        statuses = [self._edges.own(), *self._edges.others()]
         flows = {
-            flow.stream: asdict(flow) for flow in sum_by_stream(flow for each in standing for flow in each.streams)
+            flow.stream: asdict(flow) for flow in sum_by_stream(flow for each in statuses for flow in each.streams)
         }
         notifications = flows.pop(NOTIFICATIONS, asdict(StreamTraffic(NOTIFICATIONS)))
-        seen = {name: flow for name, flow in flows.items() if sight is None or name in sight.streams}
+        seen = {name: flow for name, flow in flows.items() if visible is None or name in visible.streams}
         listed = {each.stream: asdict(StreamTraffic(each.stream)) | profile_document(each, base) for each in found}
         both = [{**listed.get(name, {}), **seen.get(name, {})} for name in sorted(listed.keys() | seen.keys())]
-        return {"streams": both} | ({"notifications": notifications} if sight is None else {})
+        return {"streams": both} | ({"notifications": notifications} if visible is None else {})
 
 
 def origin_of(request: web.Request) -> str:
-    """The address of the edge, as the client has it."""
+    """The URL of the edge, as the client has it."""
     return str(request.url.origin())
 
 
 def prefers_json(request: web.Request) -> bool:
-    """Whether a client does not rather have RDF."""
+    """Whether the client prefers JSON to RDF."""
     offers = [(JSON,), *(each.media_types for each in SYNTAXES)]
     return choose_offer(request.headers.get("Accept"), offers) == 0
 
-
-# Links: where answers lead on (RFC 8288), and the catalogue of what is served here (RFC 9727).
 
 LINKSET = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'
 _OPENAPI = "application/vnd.oai.openapi+json;version=3.1"
@@ -234,7 +222,7 @@ _LINKS: dict[str, tuple[str, ...]] = {
 
 
 def add_links(app: web.Application) -> None:
-    """Let the answers of an application lead on."""
+    """Add `Link` headers (RFC 8288) to the responses of an application."""
 
     async def name(request: web.Request, response: web.StreamResponse) -> None:
         resource = request.match_info.route.resource
@@ -246,7 +234,7 @@ def add_links(app: web.Application) -> None:
 
 @serves(stream_operations.API_CATALOG)
 async def api_catalog(request: web.Request) -> web.Response:
-    """What is served here, for machines that know nothing yet."""
+    """The API catalog (RFC 9727)."""
     base = origin_of(request)
     known = {
         "anchor": f"{base}/",

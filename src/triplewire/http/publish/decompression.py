@@ -18,21 +18,21 @@ from triplewire.model.errors import BadRequest, BodyTooLarge, UnknownMediaType
 from triplewire.rdf.checks import BODY_BYTES
 
 _PIECE_BYTES = 256 * 1024
-"""What one step may give: a few bytes may say that they are many."""
+"""Output of one step: a few bytes may expand to many."""
 _ZSTD_SLICE_BYTES = 256
-"""Bytes of zstd taken at a step: at worst blocks of four bytes, each of which says 128 KiB."""
+"""Input of one step of zstd: at worst blocks of four bytes, each of which expands to 128 KiB."""
 
 
 class Decompressor(Protocol):
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """What these bytes say, in pieces. Raises BadRequest for what was not compressed that way."""
+        """Yield the decompressed bytes in pieces. Raises BadRequest for data of another compression."""
 
     def end(self) -> None:
         """Raises BadRequest if something is missing."""
 
 
 class IdentityDecompressor:
-    """What is not compressed."""
+    """A body without compression."""
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         yield data
@@ -42,7 +42,7 @@ class IdentityDecompressor:
 
 
 class DeflateDecompressor:
-    """gzip, one member after the other, or deflate, with a head (RFC 1950) or, as some send it, without."""
+    """gzip, one member after the other, or deflate, with a header (RFC 1950) or, as some clients send it, without."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -52,13 +52,13 @@ class DeflateDecompressor:
     def feed(self, data: bytes) -> Iterator[bytes]:
         data, self._rest = self._rest + data, b""
         if self._inflate is None and len(data) == 1:
-            self._rest, data = data, b""  # a head has two
+            self._rest, data = data, b""  # the header has two bytes
         full = False
         while data or full:
             inflate = self._inflate = self._inflate or self._begun(data)
             piece = self._step(inflate, data)
             yield piece
-            # What did not fit stays inside, even when all bytes were taken.
+            # Output over the piece size stays in the decompressor, even when all input is consumed.
             full = len(piece) == _PIECE_BYTES and not inflate.eof
             data = inflate.unconsumed_tail or inflate.unused_data
             if inflate.eof:
@@ -72,7 +72,7 @@ class DeflateDecompressor:
 
     def end(self) -> None:
         if self._inflate is not None or self._rest:
-            raise _broken(self._name, "it ends in the middle")
+            raise _broken(self._name, "it is truncated")
 
     def _begun(self, data: bytes) -> zlib._Decompress:
         if self._name == "gzip":
@@ -105,7 +105,7 @@ class ZstdDecompressor:
 
     def end(self) -> None:
         if self._inflate is not None:
-            raise _broken("zstd", "it ends in the middle")
+            raise _broken("zstd", "it is truncated")
 
 
 _DECOMPRESSORS: dict[str, Callable[[], Decompressor]] = {
@@ -122,15 +122,15 @@ ENCODINGS = ("gzip", "deflate", "zstd")
 
 @web.middleware
 async def refuse_compressed(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuses bodies that are compressed where nobody inflates them: only those of events are."""
-    told = request.headers.get(hdrs.CONTENT_ENCODING, "").strip().lower()
-    if told not in ("", "identity") and not _PUBLISHING.fullmatch(request.path):
-        raise UnknownMediaType(f"the Content-Encoding {told}", ("identity",))
+    """Refuse compressed bodies, except of events: no other route decompresses."""
+    encoding = request.headers.get(hdrs.CONTENT_ENCODING, "").strip().lower()
+    if encoding not in ("", "identity") and not _PUBLISHING.fullmatch(request.path):
+        raise UnknownMediaType(f"the Content-Encoding {encoding}", ("identity",))
     return await handler(request)
 
 
 def decompressor_for(request: web.Request) -> Decompressor:
-    """Raises UnknownMediaType for a Content-Encoding that is not taken."""
+    """Raises UnknownMediaType for an unknown Content-Encoding."""
     name = request.headers.get(hdrs.CONTENT_ENCODING, "").strip().lower()
     if name not in _DECOMPRESSORS:
         raise UnknownMediaType(f"the Content-Encoding {name}", ENCODINGS)
@@ -138,24 +138,25 @@ def decompressor_for(request: web.Request) -> Decompressor:
 
 
 async def read_pieces(request: web.Request) -> AsyncIterator[bytes]:
-    """The body as it comes, inflated. Raises BadRequest, or UnknownMediaType."""
-    inflation = decompressor_for(request)
+    """Yield the decompressed body as it arrives. Raises BadRequest or UnknownMediaType."""
+    decompressor = decompressor_for(request)
     async for data in request.content.iter_any():
         await pace_upload(request, len(data))
-        for piece in inflation.feed(data):
+        for piece in decompressor.feed(data):
             yield piece
-    inflation.end()
+    decompressor.end()
 
 
 async def read_body(request: web.Request) -> bytes:
-    """The whole body, inflated. Raises BodyTooLarge as soon as it is over the limit, and what `pieces_of` raises."""
-    found, size = list[bytes](), 0
+    """The whole decompressed body. Raises BodyTooLarge as soon as it is over the limit, BadRequest or
+    UnknownMediaType."""
+    pieces, size = list[bytes](), 0
     async for piece in read_pieces(request):
-        found.append(piece)
+        pieces.append(piece)
         size += len(piece)
         if size > BODY_BYTES:
             raise BodyTooLarge("the body", BODY_BYTES)
-    return b"".join(found)
+    return b"".join(pieces)
 
 
 def _broken(name: str, why: object) -> BadRequest:

@@ -47,48 +47,44 @@ from triplewire.storage.log.ports import AppendResult, Publication
 from triplewire.storage.registry.streams import check_stream_name
 
 REPORTED_REFUSALS: Final = 100
-"""Items of one body that are refused of which the answer tells why; the others it counts."""
+"""Refused items of one body that the response describes; others are only counted."""
 
 INLINE_BYTES: Final = 16 * 1024
-"""A publish body that is parsed on the event loop; a larger one goes to a thread, so that nobody waits for it."""
+"""A publish body that is parsed on the event loop; larger ones are parsed in a thread."""
 
 
-# Receipts: what publishers are told of a body, once its events are durable.
-
-
-def receipt_document(told: Mapping[str, Any], positions: Sequence[int], repeated: int = 0) -> dict[str, Any]:
-    """Of events that are there now: how many, where the first and the last of them are, and after which position all
-    of them were."""
+def receipt_document(members: Mapping[str, Any], positions: Sequence[int], repeated: int = 0) -> dict[str, Any]:
+    """The receipt of durable events: their number, the first, the last and the greatest position."""
     first, last, most = format_position(positions[0]), format_position(positions[-1]), format_position(max(positions))
     again = {"repeated": repeated} if repeated else {}
-    return {**told, "events": len(positions), "first": first, "last": last, "position": most, **again}
+    return {**members, "events": len(positions), "first": first, "last": last, "position": most, **again}
 
 
-def created_response(found: Mapping[str, Any]) -> web.Response:
-    return web.Response(status=201, body=orjson.dumps(found), content_type="application/json")
+def created_response(document: Mapping[str, Any]) -> web.Response:
+    return web.Response(status=201, body=orjson.dumps(document), content_type="application/json")
 
 
-def publish_response(told: Mapping[str, Any], results: Sequence[ItemResult]) -> web.Response:
-    """201 if anything of a body was taken, with what was refused; else the first problem, with all of them."""
-    refused = [each.told() for each in results if not each.positions]
+def publish_response(members: Mapping[str, Any], results: Sequence[ItemResult]) -> web.Response:
+    """201 if any item was accepted, with the refused ones; otherwise the first problem, with all of them."""
+    refused = [each.to_json() for each in results if not each.positions]
     shown: dict[str, Any] = {"refused": refused[:REPORTED_REFUSALS], "refusals": len(refused)} if refused else {}
     positions = [position for each in results for position in each.positions]
     if positions:
-        return created_response(receipt_document(told, positions, sum(each.repeated for each in results)) | shown)
+        return created_response(receipt_document(members, positions, sum(each.repeated for each in results)) | shown)
     if not refused:
         raise BadRequest("the body holds no items")
     return to_response({**refused[0]["problem"], **shown})
 
 
 def shape_report_response(accept: str, results: Sequence[ItemResult]) -> web.Response | None:
-    """For who asks for RDF, where nothing of a body was taken because of the shapes of its stream: the report."""
+    """The SHACL report, if the client prefers RDF and the shapes of the stream refused the whole body."""
     error = results[0].answer if results and not any(each.positions for each in results) else None
     if not isinstance(error, ShapeViolation):
         return None
-    liked = choose_offer(accept, [(MEDIA_TYPE, "application/json"), *(each.media_types for each in SYNTAXES)])
-    if not liked:
+    preferred = choose_offer(accept, [(MEDIA_TYPE, "application/json"), *(each.media_types for each in SYNTAXES)])
+    if not preferred:
         return None
-    syntax = SYNTAXES[liked - 1]
+    syntax = SYNTAXES[preferred - 1]
     around = find_frame(syntax)
     body = around.head + write_fragment(error.report.encode(), syntax) + around.tail
     return web.Response(status=422, body=body, content_type=syntax.media_type)
@@ -98,17 +94,17 @@ Decoded = TypeVar("Decoded")
 
 
 class PublishGate(Protocol):
-    """Lets through what may be stored."""
+    """Validates events before they are stored."""
 
-    async def judged(self, parcels: Sequence[PublishItem]) -> Sequence[PublishItem]:
-        """The parcels in their order, of which some may be refused now."""
+    async def validate_items(self, items: Sequence[PublishItem]) -> Sequence[PublishItem]:
+        """The items in order; some may be refused now."""
 
-    async def publication(self, given: Publication) -> Publication:
-        """What may be stored of a publication, whole. Raises what it is refused for."""
+    async def validate(self, given: Publication) -> Publication:
+        """The publication, whole. Raises the error for which it is refused."""
 
 
 class PublishEndpoint:
-    """Takes bodies in, and answers when their events are durable."""
+    """Publishes bodies, and responds when their events are durable."""
 
     def __init__(
         self,
@@ -118,94 +114,94 @@ class PublishEndpoint:
         clock: Clock,
         published: Callable[[], None],
         views: VisibilityCache,
-        judged: PublishGate | None = None,
+        gate: PublishGate | None = None,
     ) -> None:
-        """`published` is called after each commit, so that those who listen here need not wait for the next look."""
+        """`published` is called after each commit, so that live sources read at once."""
         self._views = views
         self._commits = commits
         self._workers = workers
         self._metrics = metrics
         self._clock = clock
         self._published = published
-        self._judging = judged
+        self._gate = gate
 
     def routes(self) -> list[web.RouteDef]:
-        """Publishings has the address of streams."""
+        """`POST /streams/{stream}` is served by StreamingPublish."""
         return [web.post("/events", self.publish_addressed)]
 
     async def publish(self, request: web.Request) -> web.StreamResponse:
-        """201 with the positions of the events. One event is stored or refused; of several, each is by itself."""
-        said = parse_publish_request(request)
+        """201 with the positions of the events. Several events are stored or refused one by one."""
+        asked = parse_publish_request(request)
         body = await read_body(request)
         began = self._clock.ticks()
-        parcels = await self.decoded(partial(read_body_items, body, said), len(body), heavy=is_heavy(said.wrapping))
-        results = await self.stored(parcels, caller(request))
+        items = await self.decode(partial(read_body_items, body, asked), len(body), heavy=is_heavy(asked.wrapping))
+        results = await self.store(items, caller(request))
         self._metrics.publish_seconds.observe(self._clock.ticks() - began)
         self._metrics.bytes.inc(len(body))
         accept = ",".join(request.headers.getall("Accept", ()))
-        return shape_report_response(accept, results) or publish_response({"stream": said.stream}, results)
+        return shape_report_response(accept, results) or publish_response({"stream": asked.stream}, results)
 
     @serves(stream_operations.PUBLISH_ADDRESSED)
     async def publish_addressed(self, request: web.Request) -> web.Response:
-        """The same for events that say their streams and headers themselves, by triples outside of their graphs. All
-        are stored, or none."""
-        said = parse_addressed_request(request)
+        """Publish events that state their streams and headers by triples outside of their graphs. All are stored, or
+        none."""
+        asked = parse_addressed_request(request)
         body = await read_body(request)
         began = self._clock.ticks()
-        found = await self.decoded(partial(decode_addressed, body, said.syntax), len(body))
+        found = await self.decode(partial(decode_addressed, body, asked.syntax), len(body))
         streams, events = [_addressed_stream(each, event) for each, event in found], [event for _, event in found]
         for stream in set(streams):
             caller(request).require(Verb.PUBLISH, stream)
-        # A history may have an id twice, when the log had let go of the first: with a key it is taken as it is.
-        given = frozenset(event.id for event in events) if said.key is None else frozenset[str]()
-        publication = Publication(streams, events, said.key, given)
+        # An exported history may have an id twice, if the log had dropped the first: with a key it is stored as it is.
+        given = frozenset(event.id for event in events) if asked.key is None else frozenset[str]()
+        publication = Publication(streams, events, asked.key, given)
         permit = self._views.permit(caller(request))
         if permit is not None:
-            (parcel,) = await self.decoded(
+            (item,) = await self.decode(
                 partial(apply_publish_policy, [PublishItem(1, 0, publication)], permit), len(body)
             )
-            if not isinstance(parcel.found, Publication):
-                raise parcel.found
-        if self._judging is not None:
-            publication = await self._judging.publication(publication)
+            if not isinstance(item.found, Publication):
+                raise item.found
+        if self._gate is not None:
+            publication = await self._gate.validate(publication)
         positions = check_append(await self._commits.append(publication))
         if isinstance(positions, DuplicateId):
             raise positions
-        self._told(len(positions))
+        self._count(len(positions))
         self._metrics.publish_seconds.observe(self._clock.ticks() - began)
         self._metrics.bytes.inc(len(body))
         return created_response(
             receipt_document({}, positions, positions.repeated if isinstance(positions, AppendResult) else 0)
         )
 
-    async def stored(self, parcels: Sequence[PublishItem], by: Principal) -> list[ItemResult]:
-        """What became of the parcels of somebody, once what is taken of them is durable. Raises StorageFull or
+    async def store(self, items: Sequence[PublishItem], by: Principal) -> list[ItemResult]:
+        """Store items of a principal; their results, when the accepted ones are durable. Raises StorageFull or
         Unavailable."""
         permit = self._views.permit(by)
         if permit is not None:
-            size = sum(len(each.text) for parcel in parcels if parcel.publication for each in parcel.publication.events)
-            parcels = await self.decoded(partial(apply_publish_policy, parcels, permit), size)
-        if self._judging is not None:
-            parcels = await self._judging.judged(parcels)
-        publications = [each.publication for each in parcels if each.publication is not None]
+            size = sum(len(each.text) for item in items if item.publication for each in item.publication.events)
+            items = await self.decode(partial(apply_publish_policy, items, permit), size)
+        if self._gate is not None:
+            items = await self._gate.validate_items(items)
+        publications = [each.publication for each in items if each.publication is not None]
         answers = await self._commits.append_each(publications) if publications else []
-        results = pair_results(parcels, answers)
-        self._told(sum(len(each.positions) - each.repeated for each in results))
+        results = pair_results(items, answers)
+        self._count(sum(len(each.positions) - each.repeated for each in results))
         return results
 
-    async def decoded(self, decoding: Callable[[], list[Decoded]], size: int, *, heavy: bool = False) -> list[Decoded]:
-        """What a function makes of a body, in a thread where it is large or the function is `heavy`."""
+    async def decode(self, decoding: Callable[[], list[Decoded]], size: int, *, heavy: bool = False) -> list[Decoded]:
+        """Call a decoder, in a thread if the body is large or the decoder `heavy`."""
         if size <= INLINE_BYTES and not heavy:
-            return self._decoded(decoding)
-        return await self._workers.run(self._decoded, decoding)
+            return self._decode(decoding)
+        return await self._workers.run(self._decode, decoding)
 
-    def _decoded(self, decoding: Callable[[], list[Decoded]]) -> list[Decoded]:
+    def _decode(self, decoding: Callable[[], list[Decoded]]) -> list[Decoded]:
         began = time.thread_time()
         found = decoding()
         self._metrics.cpu.add("door", time.thread_time() - began)
         return found
 
-    def _told(self, events: int) -> None:
+    def _count(self, events: int) -> None:
         self._published()
         self._metrics.events.inc(events)
 
@@ -214,58 +210,58 @@ def is_heavy(wrapping: Envelope | None) -> bool:
     return wrapping is not None and wrapping.heavy
 
 
-def read_body_items(body: bytes, said: PublishRequest) -> list[PublishItem]:
-    """What a body holds: items, or events of a document. With a key they are one parcel, all or nothing."""
-    wrapping = said.wrapping or _announced_wrapping(body, said)
+def read_body_items(body: bytes, asked: PublishRequest) -> list[PublishItem]:
+    """Split a body into items, or events of a document. With an idempotency key they are one item, all or nothing."""
+    wrapping = asked.wrapping or _announced_wrapping(body, asked)
     if wrapping is not None:
-        parcels = read_items(body, wrapping, said.stream, said.headers)
-        return parcels if said.key is None else [_as_one_item(parcels, said)]
+        items = read_items(body, wrapping, asked.stream, asked.headers)
+        return items if asked.key is None else [_as_one_item(items, asked)]
     ids = EventIds()
-    if said.cloud is not None:
-        events = decode_cloud_event(parse_binary(said.cloud, said.cloud.get(CONTENT_TYPE), body), said.headers, ids)
-        return [PublishItem(1, 0, Publication(said.stream, events, said.key, ids.given(events)))] if events else []
+    if asked.cloud is not None:
+        events = decode_cloud_event(parse_binary(asked.cloud, asked.cloud.get(CONTENT_TYPE), body), asked.headers, ids)
+        return [PublishItem(1, 0, Publication(asked.stream, events, asked.key, ids.given(events)))] if events else []
     try:
-        events = decode(body, said.syntax, said.headers, event_id=said.event_id, new_id=ids)
+        events = decode(body, asked.syntax, asked.headers, event_id=asked.event_id, new_id=ids)
     except MalformedRdf:
-        parts = split_events(body, said.syntax) if said.key is None else []
+        parts = split_events(body, asked.syntax) if asked.key is None else []
         if not parts:
             raise
-        return [_salvaged_item(number, cut.line, cut.data, said) for number, cut in enumerate(parts, 1)]
-    return [PublishItem(1, 0, Publication(said.stream, events, said.key, ids.given(events), apart=said.key is None))]
+        return [_salvaged_item(number, cut.line, cut.data, asked) for number, cut in enumerate(parts, 1)]
+    return [PublishItem(1, 0, Publication(asked.stream, events, asked.key, ids.given(events), apart=asked.key is None))]
 
 
-def _announced_wrapping(body: bytes, said: PublishRequest) -> Envelope | None:
-    """For a document that says of itself, not by its media type, that it holds messages."""
-    if said.cloud is not None or not declares_messages(body) or said.syntax not in MESSAGES:
+def _announced_wrapping(body: bytes, asked: PublishRequest) -> Envelope | None:
+    """The envelope of a document that declares in its text, not by its media type, that it holds messages."""
+    if asked.cloud is not None or not declares_messages(body) or asked.syntax not in MESSAGES:
         return None
-    if said.event_id is not None:
-        raise BadRequest("the header Event-Id is said of one event; the body holds messages")
-    return MESSAGES[said.syntax]
+    if asked.event_id is not None:
+        raise BadRequest("the header Event-Id needs a body with one event; this one holds messages")
+    return MESSAGES[asked.syntax]
 
 
-def _salvaged_item(number: int, line: int, data: bytes, said: PublishRequest) -> PublishItem:
+def _salvaged_item(number: int, line: int, data: bytes, asked: PublishRequest) -> PublishItem:
     ids = EventIds()
     try:
-        events = decode(data, said.syntax, said.headers, new_id=ids)
+        events = decode(data, asked.syntax, asked.headers, new_id=ids)
     except InputError as error:
         return PublishItem(number, line, error)
-    return PublishItem(number, line, Publication(said.stream, events, given=ids.given(events)))
+    return PublishItem(number, line, Publication(asked.stream, events, given=ids.given(events)))
 
 
-def _as_one_item(parcels: Sequence[PublishItem], said: PublishRequest) -> PublishItem:
-    """All parcels as one. Raises what one of them is refused for."""
+def _as_one_item(items: Sequence[PublishItem], asked: PublishRequest) -> PublishItem:
+    """All items as one. Raises the error of the first that is refused."""
     events, given = list[Event](), set[str]()
-    for parcel in parcels:
-        if not isinstance(parcel.found, Publication):
-            raise parcel.found
-        events += parcel.found.events
-        given |= set(parcel.found.given)
+    for item in items:
+        if not isinstance(item.found, Publication):
+            raise item.found
+        events += item.found.events
+        given |= set(item.found.given)
     if not events:
         raise BadRequest("the body holds no items")
-    return PublishItem(1, 0, Publication(said.stream, events, said.key, given))
+    return PublishItem(1, 0, Publication(asked.stream, events, asked.key, given))
 
 
-def _addressed_stream(said: HeaderValues, event: Event) -> str:
-    if said.stream is None:
-        raise BadRequest(f"the stream of {event.id} is not said; say it with tw:stream, outside of its graph")
-    return check_stream_name(said.stream)
+def _addressed_stream(asked: HeaderValues, event: Event) -> str:
+    if asked.stream is None:
+        raise BadRequest(f"the event {event.id} has no stream; state it with tw:stream, outside of its graph")
+    return check_stream_name(asked.stream)

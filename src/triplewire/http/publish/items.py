@@ -20,22 +20,22 @@ from triplewire.storage.log.ports import AppendResult, Publication
 
 @dataclass
 class EventIds:
-    """Makes ids, and knows which: all others were given by publishers."""
+    """Generates event ids, and remembers them: all other ids are the publisher's."""
 
-    made: set[str] = field(default_factory=set)
+    generated: set[str] = field(default_factory=set)
 
     def __call__(self) -> str:
-        made = new_id()
-        self.made.add(made)
-        return made
+        id = new_id()
+        self.generated.add(id)
+        return id
 
     def given(self, events: Iterable[Event]) -> frozenset[str]:
-        return frozenset(event.id for event in events if event.id not in self.made)
+        return frozenset(event.id for event in events if event.id not in self.generated)
 
 
 @dataclass(frozen=True)
 class PublishItem:
-    """One item: its number from 1 on, the line at which it begins, and what was found."""
+    """One item of a body: its number from 1, the line at which it begins, and its events or its error."""
 
     number: int
     line: int
@@ -48,9 +48,9 @@ class PublishItem:
 
 @dataclass(frozen=True)
 class ItemResult:
-    """What became of a parcel: positions, or why it is refused."""
+    """The result of an item: positions, or the error for which it is refused."""
 
-    parcel: PublishItem
+    item: PublishItem
     answer: Sequence[int] | TriplewireError
 
     @property
@@ -61,50 +61,50 @@ class ItemResult:
     def repeated(self) -> int:
         return self.answer.repeated if isinstance(self.answer, AppendResult) else 0
 
-    def told(self) -> dict[str, Any]:
-        """As an acknowledgement says it."""
-        item: dict[str, Any] = {"item": self.parcel.number}
+    def to_json(self) -> dict[str, Any]:
+        """The acknowledgement of the item."""
+        number: dict[str, Any] = {"item": self.item.number}
         if isinstance(self.answer, TriplewireError):
-            line = {"line": self.parcel.line} if self.parcel.line else {}
-            return {**item, **line, "problem": describe_error(self.answer)}
-        told = {**item, "events": len(self.answer), "position": format_position(max(self.answer))}
-        return {**told, "repeated": self.repeated} if self.repeated else told
+            line = {"line": self.item.line} if self.item.line else {}
+            return {**number, **line, "problem": describe_error(self.answer)}
+        repeated = {"repeated": self.repeated} if self.repeated else {}
+        return {**number, "events": len(self.answer), "position": format_position(max(self.answer)), **repeated}
 
 
 class ItemReader:
-    """Takes a body as it comes and gives its parcels."""
+    """Splits a body into items, piece by piece."""
 
     def __init__(self, wrapping: Envelope, stream: str, headers: EventHeaders, count: int = 0) -> None:
-        """`count` items came before."""
+        """`count` items were read before."""
         self.wrapping = wrapping
         self._cutter: Splitter = wrapping.cutter()
         self._stream = stream
         self._headers = headers
         self.count = count
         self.lost = False
-        """Nothing more can be told apart: what comes is not looked at."""
+        """The boundaries of items are lost: the rest of the body is ignored."""
 
     def feed(self, data: bytes) -> Iterator[PublishItem]:
-        return self._parcels(self._cutter.feed(data))
+        return self._items(self._cutter.feed(data))
 
     def end(self) -> Iterator[PublishItem]:
-        return iter(()) if self.lost else self._parcels(self._cutter.end())
+        return iter(()) if self.lost else self._items(self._cutter.end())
 
-    def _parcels(self, cuts: Iterator[RawItem]) -> Iterator[PublishItem]:
+    def _items(self, cuts: Iterator[RawItem]) -> Iterator[PublishItem]:
         if self.lost:
             return
         try:
             for cut in cuts:
-                parcel = self._parcel(cut)
-                if parcel is not None:
-                    yield parcel
+                item = self._item(cut)
+                if item is not None:
+                    yield item
         except InputError as error:
             self.lost = True
             self.count += 1
             yield PublishItem(self.count, 0, error)
 
-    def _parcel(self, cut: RawItem) -> PublishItem | None:
-        """None for an item that is no event."""
+    def _item(self, cut: RawItem) -> PublishItem | None:
+        """None for an item without events."""
         self.count += 1
         ids = EventIds()
         try:
@@ -117,39 +117,38 @@ class ItemReader:
 
 
 def read_items(body: bytes, wrapping: Envelope, stream: str, headers: EventHeaders) -> list[PublishItem]:
-    """The parcels of a whole body."""
-    unpacking = ItemReader(wrapping, stream, headers)
-    return [*unpacking.feed(body), *unpacking.end()]
+    reader = ItemReader(wrapping, stream, headers)
+    return [*reader.feed(body), *reader.end()]
 
 
-def split_items(parcels: Iterable[PublishItem]) -> Iterator[PublishItem]:
-    """The parcels, with those whose events are taken apart as one for each event."""
-    for parcel in parcels:
-        publication = parcel.publication
+def split_items(items: Iterable[PublishItem]) -> Iterator[PublishItem]:
+    """The items; one whose events are accepted separately becomes one item for each event."""
+    for item in items:
+        publication = item.publication
         if publication is None or not publication.apart:
-            yield parcel
+            yield item
             continue
-        for number, event in enumerate(publication.events, parcel.number):
+        for number, event in enumerate(publication.events, item.number):
             given = publication.given & {event.id}
-            yield replace(parcel, number=number, found=replace(publication, events=[event], given=given, apart=False))
+            yield replace(item, number=number, found=replace(publication, events=[event], given=given, apart=False))
 
 
-def pair_results(parcels: Sequence[PublishItem], answers: Sequence[Sequence[int]]) -> list[ItemResult]:
-    """What became of them, when those with events got these answers."""
+def pair_results(items: Sequence[PublishItem], answers: Sequence[Sequence[int]]) -> list[ItemResult]:
+    """The results of items; `answers` are those of the log to the items with events."""
     each, found = iter(answers), list[ItemResult]()
-    for parcel in parcels:
-        if isinstance(parcel.found, TriplewireError):
-            found.append(ItemResult(parcel, parcel.found))
+    for item in items:
+        if isinstance(item.found, TriplewireError):
+            found.append(ItemResult(item, item.found))
         else:
-            found += _results_of_item(parcel, parcel.found, next(each))
+            found += _results_of_item(item, item.found, next(each))
     return found
 
 
-def _results_of_item(parcel: PublishItem, publication: Publication, answer: Sequence[int]) -> list[ItemResult]:
-    """One, but where some events of a parcel are refused by themselves: one more for each of these."""
+def _results_of_item(item: PublishItem, publication: Publication, answer: Sequence[int]) -> list[ItemResult]:
+    """One result, and one more for each event of the item that is refused separately."""
     if not publication.apart or not isinstance(answer, AppendResult) or not answer.others:
-        return [ItemResult(parcel, check_append(answer))]
-    parts = list(split_items([parcel]))
+        return [ItemResult(item, check_append(answer))]
+    parts = list(split_items([item]))
     pairs = list(zip(publication.events, answer, strict=True))
     taken = AppendResult((position for event, position in pairs if event.id not in answer.others), answer.repeated)
     refused = [
@@ -157,27 +156,24 @@ def _results_of_item(parcel: PublishItem, publication: Publication, answer: Sequ
         for part, (event, position) in zip(parts, pairs, strict=True)
         if event.id in answer.others
     ]
-    return [ItemResult(parcel, taken), *refused] if taken else refused
+    return [ItemResult(item, taken), *refused] if taken else refused
 
 
 def check_append(answer: Sequence[int]) -> Sequence[int] | DuplicateId:
-    """The positions, or the error where an id is taken by other content."""
+    """The positions, or the error if an id is in use for other content."""
     if not isinstance(answer, AppendResult) or not answer.others:
         return answer
     id, position = next(iter(answer.others.items()))
     return DuplicateId(id, format_position(position))
 
 
-# Permits: what of a body may be published, by the policy.
-
-
-def apply_publish_policy(parcels: Sequence[PublishItem], permit: PublishPermit) -> list[PublishItem]:
-    """The parcels; in the place of one with an event that must not be published is why."""
-    return [_apply_to_item(each, permit) for each in split_items(parcels)]
+def apply_publish_policy(items: Sequence[PublishItem], permit: PublishPermit) -> list[PublishItem]:
+    """The items; one with an event that must not be published has the error instead."""
+    return [_apply_to_item(each, permit) for each in split_items(items)]
 
 
 def _check_permitted(publication: Publication, permit: PublishPermit) -> None:
-    """Raises Forbidden for the first event that must not be published, with the rule that says so."""
+    """Raises Forbidden, with the policy rule, for the first event that must not be published."""
     streams = publication.stream
     of_each = [streams] * len(publication.events) if isinstance(streams, str) else streams
     for stream, event in zip(of_each, publication.events, strict=True):
@@ -186,11 +182,11 @@ def _check_permitted(publication: Publication, permit: PublishPermit) -> None:
             raise Forbidden(refusal)
 
 
-def _apply_to_item(parcel: PublishItem, permit: PublishPermit) -> PublishItem:
-    if parcel.publication is None:
-        return parcel
+def _apply_to_item(item: PublishItem, permit: PublishPermit) -> PublishItem:
+    if item.publication is None:
+        return item
     try:
-        _check_permitted(parcel.publication, permit)
+        _check_permitted(item.publication, permit)
     except Forbidden as error:
-        return replace(parcel, found=error)
-    return parcel
+        return replace(item, found=error)
+    return item

@@ -22,30 +22,30 @@ IDEMPOTENCY_KEY = "Idempotency-Key"
 
 @dataclass(frozen=True)
 class PublishRequest:
-    """What a publish request says beside its body."""
+    """The headers of a publish request."""
 
     stream: str
     syntax: Syntax
     event_id: str | None
     headers: EventHeaders
     key: str | None
-    """By which the same publication is known when it comes again."""
+    """The idempotency key, by which a repeated publication is recognized."""
     wrapping: Envelope | None = None
-    """How its items are told apart, where the body holds items and no document; `syntax` then says nothing."""
+    """The envelope of a body with items; `syntax` then has no meaning."""
     cloud: Mapping[str, str] | None = None
-    """The headers of a CloudEvent in binary mode; then the body is its data, of whatever type they say."""
+    """The headers of a CloudEvent in binary mode; then the body is its data, of the type that they state."""
 
 
 @dataclass(frozen=True)
 class AddressedRequest:
-    """What a request says beside a body whose events say the rest themselves."""
+    """The headers of a request whose events state their streams themselves."""
 
     syntax: Syntax
     key: str | None
 
 
 _CLOUDEVENT_HEADER = "ce-specversion"
-"""The header that CloudEvents in binary mode have."""
+"""The header by which CloudEvents in binary mode are recognized."""
 _EVENT_HEADERS = ("Event-Id", "Source-Id", "Application-Id", "Timestamp")
 
 
@@ -58,8 +58,8 @@ def parse_publish_request(request: web.Request) -> PublishRequest:
     syntax = N_QUADS if wrapping or cloud else _syntax(request)
     event_id = _event_id(request)
     if (wrapping or cloud) and event_id:
-        who = "a CloudEvent says it itself, by ce-id" if wrapping is None else f"{wrapping.name} say it of each"
-        raise BadRequest(f"the header Event-Id is said of one event; {who}")
+        where = "the id of a CloudEvent is ce-id" if wrapping is None else f"in {wrapping.name} each event has its own"
+        raise BadRequest(f"the header Event-Id needs a body with one event; {where}")
     stream = check_stream_name(request.match_info["stream"])
     return PublishRequest(
         stream,
@@ -80,7 +80,7 @@ def _cloudevent_headers(request: web.Request) -> dict[str, str]:
 
 
 def parse_event_headers(request: web.Request) -> EventHeaders:
-    """What a request says of all its events. Raises BadRequest."""
+    """Headers that apply to all events of a request. Raises BadRequest."""
     return EventHeaders(
         source=_single_header(request, "Source-Id"),
         application=_single_header(request, "Application-Id"),
@@ -96,13 +96,13 @@ def _syntax(request: web.Request) -> Syntax:
 
 
 def parse_addressed_request(request: web.Request) -> AddressedRequest:
-    """Raises BadRequest, also for a header that would speak of all events at once, UnknownMediaType or BodyTooLarge."""
+    """Raises BadRequest, also for a header that would apply to all events, UnknownMediaType or BodyTooLarge."""
     _check_length(request)
     syntax = find_syntax(request.headers.get("Content-Type"))
     if not syntax.graphs:
-        raise BadRequest(f"{syntax.name} has no graphs to tell events apart; use TriG, N-Quads or JSON-LD")
+        raise BadRequest(f"{syntax.name} has no graphs to separate events; use TriG, N-Quads or JSON-LD")
     if given := next((name for name in _EVENT_HEADERS if name in request.headers), None):
-        raise BadRequest(f"the header {given} is said of each event in the body here; leave it out")
+        raise BadRequest(f"each event states {given} in the body here; leave the header out")
     return AddressedRequest(syntax, _single_header(request, IDEMPOTENCY_KEY))
 
 

@@ -37,11 +37,11 @@ from triplewire.storage.log.ports import Publication
 from triplewire.storage.registry.streams import check_stream_name
 
 PUBLISHERS: Final = 2_000
-"""Clients that keep publishing to one edge process by a request or a WebSocket of their own: some 100 kB each."""
+"""Streaming publishers, by request or WebSocket, of one edge process: some 100 kB each."""
 
 PUBLISH_IN_FLIGHT: Final = 8
-"""Pieces of what such a client sends, up to 256 KiB each, that wait for the disk at a time. Then nothing more is read
-from it."""
+"""Pieces of one streaming publisher, up to 256 KiB each, that wait for the disk. At the limit its connection is not
+read."""
 
 
 MEDIA_TYPE = "application/x-ndjson"
@@ -51,7 +51,7 @@ SendAcknowledgements = Callable[[Sequence[dict[str, Any]]], Awaitable[None]]
 
 @dataclass
 class PublishCounts:
-    """What one publisher was told so far."""
+    """Counts of the acknowledgements of one publisher."""
 
     items: int = 0
     events: int = 0
@@ -67,37 +67,37 @@ class PublishCounts:
 
 @dataclass
 class PublishProgress:
-    """Parcels of one publisher on their way to the disk, in order. Whoever hands in more than may be under way waits:
-    so long nothing is read from the connection, and the publisher waits, too."""
+    """Items of one publisher on their way to the disk, in order. `submit` waits while too many are in flight, so that
+    the connection is not read and the publisher is slowed down."""
 
     publications: PublishEndpoint
     by: Principal
-    tell: SendAcknowledgements
+    send: SendAcknowledgements
     counts: PublishCounts = field(default_factory=PublishCounts)
-    _under_way: asyncio.Queue[asyncio.Task[list[ItemResult]] | None] = field(
+    _in_flight: asyncio.Queue[asyncio.Task[list[ItemResult]] | None] = field(
         default_factory=lambda: asyncio.Queue(PUBLISH_IN_FLIGHT)
     )
 
-    async def hand_in(self, parcels: Sequence[PublishItem]) -> None:
-        if parcels:
-            task = asyncio.create_task(_store(self.publications, parcels, self.by))
-            # Who has left does not hear it, but what was begun is ended.
+    async def submit(self, items: Sequence[PublishItem]) -> None:
+        if items:
+            task = asyncio.create_task(_store(self.publications, items, self.by))
+            # A publisher that has left gets no acknowledgement, but the commit is completed.
             task.add_done_callback(_retrieve_exception)
-            await self._under_way.put(task)
+            await self._in_flight.put(task)
 
     async def finish(self) -> None:
-        await self._under_way.put(None)
+        await self._in_flight.put(None)
 
     async def acknowledge(self) -> None:
-        """Tell of everything that was handed in, until the end."""
-        while (task := await self._under_way.get()) is not None:
+        """Acknowledge everything that was submitted, until the end."""
+        while (task := await self._in_flight.get()) is not None:
             results = await task
             self.counts.add(results)
-            await self.tell([each.told() for each in results])
+            await self.send([each.to_json() for each in results])
 
 
 class StreamingPublish:
-    """Lets clients publish for as long as they like."""
+    """Endpoints for publishers that keep a request or a WebSocket open."""
 
     def __init__(self, publications: PublishEndpoint, origins: Origins, most: int = PUBLISHERS) -> None:
         self._publications = publications
@@ -112,100 +112,100 @@ class StreamingPublish:
         ]
 
     def close(self) -> None:
-        """Let every publisher end: what they sent is acknowledged, and nothing more is read."""
+        """End every publisher: what it sent is acknowledged, and nothing more is read."""
         for closing in self._open:
             closing.set()
 
     @serves(stream_operations.PUBLISH)
     async def publish(self, request: web.Request) -> web.StreamResponse:
-        """A body whose items are acknowledged one by one, if the client asks for that; else an ordinary one."""
+        """Acknowledge items one by one if the client requests that; otherwise publish an ordinary body."""
         if request.query.get("ack") != "each" and MEDIA_TYPE not in request.headers.get(hdrs.ACCEPT, ""):
             return await self._publications.publish(request)
         stream, headers = check_stream_name(request.match_info["stream"]), parse_event_headers(request)
-        unpacking = ItemReader(find_streaming_envelope(request.headers.get(hdrs.CONTENT_TYPE)), stream, headers)
+        reader = ItemReader(find_streaming_envelope(request.headers.get(hdrs.CONTENT_TYPE)), stream, headers)
         pieces = read_pieces(request)
         with self._publisher() as closing:
             request[UNBOUNDED_BODY] = True
             response = web.StreamResponse(headers={hdrs.CONTENT_TYPE: MEDIA_TYPE})
             await response.prepare(request)
-            # The head goes out with the first line: who waits for it before sending more would wait for long.
+            # The first line sends the headers: a client may wait for them before it sends more.
             await _write_lines(response, [{"begin": {"stream": stream}}])
             progress = PublishProgress(self._publications, caller(request), partial(_write_lines, response))
-            await _read_and_acknowledge(progress, self._unpacked(pieces, unpacking, progress, closing))
+            await _read_and_acknowledge(progress, self._submit_pieces(pieces, reader, progress, closing))
             await _write_lines(response, [{"end": vars(progress.counts)}])
-            if closing.is_set() or unpacking.lost:
+            if closing.is_set() or reader.lost:
                 response.force_close()
         return response
 
     @serves(stream_operations.PUBLISH_BY_SOCKET)
     async def publish_by_socket(self, request: web.Request) -> web.WebSocketResponse:
-        """Each message is a body of the type that `?type=` names, by default a line of JSON."""
+        """Each message is a body of the media type in `?type=`, by default a line of JSON."""
         self._origins.check(request)
         stream, headers = check_stream_name(request.match_info["stream"]), parse_event_headers(request)
-        reading = MessageReader(request.query.get("type", MEDIA_TYPE), stream, headers)
+        reader = MessageReader(request.query.get("type", MEDIA_TYPE), stream, headers)
         with self._publisher() as closing:
             socket = web.WebSocketResponse(max_msg_size=BODY_BYTES, heartbeat=COMMENT_SECONDS)
             await socket.prepare(request)
             progress = PublishProgress(self._publications, caller(request), partial(_send_each, socket))
             messages = _pace_messages(request, _messages(socket))
-            await _read_and_acknowledge(progress, self._received(messages, reading, progress, closing))
+            await _read_and_acknowledge(progress, self._submit_messages(messages, reader, progress, closing))
             if not socket.closed:
                 code = WSCloseCode.GOING_AWAY if closing.is_set() else WSCloseCode.OK
                 await socket.close(code=code, message=b"the edge is closing" if closing.is_set() else b"")
         return socket
 
-    async def _unpacked(
-        self, pieces: AsyncIterator[bytes], unpacking: ItemReader, progress: PublishProgress, closing: asyncio.Event
+    async def _submit_pieces(
+        self, pieces: AsyncIterator[bytes], reader: ItemReader, progress: PublishProgress, closing: asyncio.Event
     ) -> None:
         async with aclosing(_until(pieces, closing)) as read:  # type: ignore[type-var]
             try:
                 async for piece in read:
-                    await progress.hand_in(
-                        await self._decoded(partial(_feed, unpacking, piece), piece, unpacking.wrapping)
-                    )
-                    if unpacking.lost:
+                    await progress.submit(await self._decode(partial(_feed, reader, piece), piece, reader.wrapping))
+                    if reader.lost:
                         return
             except InputError as error:
-                await progress.hand_in([PublishItem(unpacking.count + 1, 0, error)])
+                await progress.submit([PublishItem(reader.count + 1, 0, error)])
                 return
         if not closing.is_set():
-            await progress.hand_in(await self._decoded(lambda: list(unpacking.end()), b"", unpacking.wrapping))
+            await progress.submit(await self._decode(lambda: list(reader.end()), b"", reader.wrapping))
 
-    async def _received(
-        self, messages: AsyncIterator[bytes], reading: MessageReader, progress: PublishProgress, closing: asyncio.Event
+    async def _submit_messages(
+        self, messages: AsyncIterator[bytes], reader: MessageReader, progress: PublishProgress, closing: asyncio.Event
     ) -> None:
         async with aclosing(_until(messages, closing)) as read:  # type: ignore[type-var]
             async for data in read:
-                await progress.hand_in(await self._decoded(partial(reading.parcels, data), data, reading.wrapping))
+                await progress.submit(await self._decode(partial(reader.items, data), data, reader.wrapping))
 
-    async def _decoded(
+    async def _decode(
         self, decoding: Callable[[], list[PublishItem]], data: bytes, wrapping: Envelope | None
     ) -> list[PublishItem]:
-        return await self._publications.decoded(decoding, len(data), heavy=is_heavy(wrapping))
+        return await self._publications.decode(decoding, len(data), heavy=is_heavy(wrapping))
 
     def _publisher(self) -> _OpenPublisher:
         if len(self._open) >= self.most:
-            raise Unavailable(f"{self.most} clients keep publishing here already; publish body by body, or later")
+            raise Unavailable(
+                f"there are {self.most} streaming publishers already; publish single bodies, or try later"
+            )
         return _OpenPublisher(self._open)
 
 
 class _OpenPublisher:
-    """One of the publishers, while the block lasts."""
+    """Counts as an open publisher while the block lasts."""
 
-    def __init__(self, seats: set[asyncio.Event]) -> None:
-        self._seats = seats
+    def __init__(self, publishers: set[asyncio.Event]) -> None:
+        self._publishers = publishers
         self._closing = asyncio.Event()
 
     def __enter__(self) -> asyncio.Event:
-        self._seats.add(self._closing)
+        self._publishers.add(self._closing)
         return self._closing
 
     def __exit__(self, *_: object) -> None:
-        self._seats.discard(self._closing)
+        self._publishers.discard(self._closing)
 
 
 class MessageReader:
-    """Messages of a WebSocket, each of which is a body of one type."""
+    """Reads messages of a WebSocket, each of which is a body of one media type."""
 
     def __init__(self, media_type: str, stream: str, headers: EventHeaders) -> None:
         self.wrapping: Envelope | None = find_envelope(media_type, ENVELOPES)
@@ -214,11 +214,11 @@ class MessageReader:
         self._headers = headers
         self._count = 0
 
-    def parcels(self, data: bytes) -> list[PublishItem]:
+    def items(self, data: bytes) -> list[PublishItem]:
         if self.wrapping is not None:
-            unpacking = ItemReader(self.wrapping, self._stream, self._headers, self._count)
-            found = [*unpacking.feed(data), *unpacking.end()]
-            self._count = unpacking.count
+            reader = ItemReader(self.wrapping, self._stream, self._headers, self._count)
+            found = [*reader.feed(data), *reader.end()]
+            self._count = reader.count
             return found
         self._count += 1
         return [PublishItem(self._count, 0, self._read(data))]
@@ -233,22 +233,22 @@ class MessageReader:
 
 
 async def _pace_messages(request: web.Request, messages: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """No faster than the client may send."""
+    """Yield messages no faster than the client may send."""
     async for data in messages:
         await pace_upload(request, len(data))
         yield data
 
 
-def _feed(unpacking: ItemReader, piece: bytes) -> list[PublishItem]:
-    return list(unpacking.feed(piece))
+def _feed(reader: ItemReader, piece: bytes) -> list[PublishItem]:
+    return list(reader.feed(piece))
 
 
-async def _store(publications: PublishEndpoint, parcels: Sequence[PublishItem], by: Principal) -> list[ItemResult]:
-    """What became of parcels. Where the log fails, each of them is told that it is not stored."""
+async def _store(publications: PublishEndpoint, items: Sequence[PublishItem], by: Principal) -> list[ItemResult]:
+    """Store items. If the log fails, each has that error as its result."""
     try:
-        return await publications.stored(parcels, by)
+        return await publications.store(items, by)
     except TriplewireError as error:
-        return [ItemResult(each, error if each.publication is not None else each.found) for each in parcels]  # type: ignore[arg-type]
+        return [ItemResult(each, error if each.publication is not None else each.found) for each in items]  # type: ignore[arg-type]
 
 
 async def _read_and_acknowledge(progress: PublishProgress, reading: Awaitable[None]) -> None:
@@ -267,7 +267,7 @@ async def _read_and_acknowledge(progress: PublishProgress, reading: Awaitable[No
 
 
 async def _until(pieces: AsyncIterator[bytes], closing: asyncio.Event) -> AsyncIterator[bytes]:
-    """The pieces, until there are no more or the edge is closing."""
+    """Yield pieces until there are no more or the edge is closing."""
     ended = asyncio.ensure_future(closing.wait())
     try:
         while True:
@@ -290,7 +290,7 @@ async def _until(pieces: AsyncIterator[bytes], closing: asyncio.Event) -> AsyncI
 
 
 def _retrieve_exception(task: asyncio.Future[Any]) -> None:
-    """Of one that nobody waits for any more: what became of it is no news."""
+    """Mark the exception of a task as retrieved: nothing waits for it any more."""
     if not task.cancelled():
         task.exception()
 
@@ -303,11 +303,11 @@ async def _messages(socket: web.WebSocketResponse) -> AsyncIterator[bytes]:
             yield message.data
 
 
-async def _write_lines(response: web.StreamResponse, told: Sequence[dict[str, Any]]) -> None:
-    await response.write(b"".join(orjson.dumps(each) + b"\n" for each in told))
+async def _write_lines(response: web.StreamResponse, documents: Sequence[dict[str, Any]]) -> None:
+    await response.write(b"".join(orjson.dumps(each) + b"\n" for each in documents))
 
 
-async def _send_each(socket: web.WebSocketResponse, told: Sequence[dict[str, Any]]) -> None:
-    for each in told:
+async def _send_each(socket: web.WebSocketResponse, documents: Sequence[dict[str, Any]]) -> None:
+    for each in documents:
         if not socket.closed:
             await socket.send_str(orjson.dumps(each).decode())

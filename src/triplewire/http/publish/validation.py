@@ -20,19 +20,17 @@ from aiohttp import web
 from triplewire.config.workers import FrameKind, WorkerCommand, WorkerProcess, decode_error
 from triplewire.http.openapi import resource_operations, serves
 from triplewire.http.publish.items import PublishItem, split_items
-from triplewire.http.resources.bodies import json_response
+from triplewire.http.resources.bodies import json_response, negotiate_rdf, read_body_within
 from triplewire.model import Event, format_position
 from triplewire.model.errors import (
     BadRequest,
-    BodyTooLarge,
     InputError,
-    NotAcceptable,
     ShapeViolation,
     TriplewireError,
     Unavailable,
 )
 from triplewire.model.events import parse_payload
-from triplewire.rdf import SYNTAXES, TURTLE, find_syntax, negotiate, to_ntriples
+from triplewire.rdf import find_syntax, to_ntriples
 from triplewire.rdf.serializer import find_frame, write_fragment
 from triplewire.rdf.shacl import parse_shapes
 from triplewire.rdf.shacl_worker import SHAPES_BYTES
@@ -40,14 +38,14 @@ from triplewire.storage.log.ports import Publication
 from triplewire.storage.registry.streams import ShapesCache, StreamShapes, ValidationMode, check_stream_name
 
 SHAPES_EVENTS: Final = 100
-"""Events that are judged for one question: some milliseconds each."""
+"""Events of one request to the validator: some milliseconds each."""
 
 SHAPES_SECONDS: Final = 10.0
-"""For one question to the process that judges; one that takes longer is killed with it. A pattern may backtrack for
+"""Seconds for one request to the validator process; a slower one is killed with it. A pattern may backtrack for
 years."""
 
 SHAPES_WAITING: Final = 64
-"""Bodies that wait to be judged, of at most `BODY_BYTES` each."""
+"""Bodies that wait for validation, of at most `BODY_BYTES` each."""
 
 
 ShaclVerdict = dict[str, Any] | None
@@ -77,7 +75,7 @@ class ShaclValidator:
         """Raises InputError for shapes that are not valid, Unavailable if validation takes too long."""
         await self._ask("", shapes, [])
 
-    async def judge(self, key: str, shapes: str, events: Sequence[str]) -> list[ShaclVerdict]:
+    async def validate(self, key: str, shapes: str, events: Sequence[str]) -> list[ShaclVerdict]:
         """Validate the texts of events against shapes, which have a key of their own. Raises Unavailable."""
         verdicts: list[ShaclVerdict] = []
         for start in range(0, len(events), SHAPES_EVENTS):
@@ -104,7 +102,7 @@ class ShaclValidator:
                 late = f"validation against the shapes took more than {self.seconds:g} s; use simpler ones"
                 raise Unavailable(late) from None
             except BaseException:
-                await asyncio.shield(self.close())  # its answer would be taken for another's
+                await asyncio.shield(self.close())  # its answer would be taken for that of the next request
                 raise
         if kind is FrameKind.ERROR:
             self._loaded.discard(key)
@@ -121,33 +119,33 @@ class ShaclValidator:
 
 
 SHAPES_HEADER = "Shapes"
-"""Says of an event that it does not conform. Whoever publishes cannot say it."""
+"""The header of events that do not conform. Publishers cannot set it."""
 
 
 class ShapeGate:
-    """What is published must pass it. In a stream whose mode is `refuse` a parcel passes if all its events conform; in
-    one whose mode is `mark` all pass, and those that do not conform say so."""
+    """Validates published events by the shapes of their streams. In mode `refuse` an item passes if all its events
+    conform; in mode `mark` all pass, and events that do not conform get a header."""
 
-    def __init__(self, shapes: ShapesCache, judges: ShaclValidator) -> None:
+    def __init__(self, shapes: ShapesCache, validator: ShaclValidator) -> None:
         self.shapes = shapes
-        self.judges = judges
-        self._turn = asyncio.Lock()
+        self.validator = validator
+        self._lock = asyncio.Lock()
         self._waiting = 0
 
-    async def judged(self, parcels: Sequence[PublishItem]) -> Sequence[PublishItem]:
-        """The parcels, of which some may be refused now. Whoever comes first is through first, so that what one
-        publisher sends stays in its order."""
-        if not any(self._concerns(each.publication) for each in parcels):
-            return parcels
+    async def validate_items(self, items: Sequence[PublishItem]) -> Sequence[PublishItem]:
+        """The items; some may be refused now. Requests are handled in order, so that the events of one publisher keep
+        theirs."""
+        if not any(self._concerns(each.publication) for each in items):
+            return items
         async with self._in_turn():
-            return [await self._parcel(each) for each in split_items(parcels)]
+            return [await self._validate_item(each) for each in split_items(items)]
 
-    async def publication(self, given: Publication) -> Publication:
-        """One publication. Raises ShapeViolation, or Unavailable where that is not found out."""
+    async def validate(self, given: Publication) -> Publication:
+        """One publication. Raises ShapeViolation, or Unavailable if validation takes too long."""
         if not self._concerns(given):
             return given
         async with self._in_turn():
-            return await self._publication(given)
+            return await self._validate(given)
 
     def _concerns(self, given: Publication | None) -> bool:
         if given is None or not self.shapes:
@@ -158,36 +156,37 @@ class ShapeGate:
     @asynccontextmanager
     async def _in_turn(self) -> AsyncIterator[None]:
         if self._waiting >= SHAPES_WAITING:
-            raise Unavailable(f"{self._waiting} bodies wait to be judged by shapes; try again later")
+            raise Unavailable(f"{self._waiting} bodies wait for validation by shapes; try again later")
         self._waiting += 1
         try:
-            async with self._turn:
+            async with self._lock:
                 yield
         finally:
             self._waiting -= 1
 
-    async def _publication(self, given: Publication) -> Publication:
+    async def _validate(self, given: Publication) -> Publication:
         streams = [given.stream] * len(given.events) if isinstance(given.stream, str) else list(given.stream)
         events = list(given.events)
         for stream in dict.fromkeys(streams):
             shaped = self.shapes.of(stream)
             if shaped is not None:
-                places = [place for place, each in enumerate(streams) if each == stream]
-                for place, event in zip(places, await self._events(shaped, [events[n] for n in places]), strict=True):
-                    events[place] = event
+                indexes = [index for index, each in enumerate(streams) if each == stream]
+                checked = await self._validate_events(shaped, [events[index] for index in indexes])
+                for index, event in zip(indexes, checked, strict=True):
+                    events[index] = event
         return replace(given, events=events)
 
-    async def _parcel(self, parcel: PublishItem) -> PublishItem:
-        if not isinstance(parcel.found, Publication):
-            return parcel
+    async def _validate_item(self, item: PublishItem) -> PublishItem:
+        if not isinstance(item.found, Publication):
+            return item
         try:
-            return replace(parcel, found=await self._publication(parcel.found))
+            return replace(item, found=await self._validate(item.found))
         except TriplewireError as error:
-            return replace(parcel, found=error)
+            return replace(item, found=error)
 
-    async def _events(self, shaped: StreamShapes, events: Sequence[Event]) -> list[Event]:
+    async def _validate_events(self, shaped: StreamShapes, events: Sequence[Event]) -> list[Event]:
         try:
-            verdicts = await self.judges.judge(shaped.key, shaped.text, [each.text for each in events])
+            verdicts = await self.validator.validate(shaped.key, shaped.text, [each.text for each in events])
         except (Unavailable, InputError):
             if shaped.mode is ValidationMode.REFUSE:
                 raise
@@ -196,7 +195,7 @@ class ShapeGate:
 
 
 def _apply_verdict(shaped: StreamShapes, event: Event, verdict: ShaclVerdict) -> Event:
-    # What is carried is no RDF, and has no shape.
+    # An opaque payload is not RDF, and has no shape.
     if verdict is None or parse_payload(event.id, event.text) is not None:
         return _mark_event(event, None)
     if shaped.mode is ValidationMode.REFUSE:
@@ -205,7 +204,7 @@ def _apply_verdict(shaped: StreamShapes, event: Event, verdict: ShaclVerdict) ->
 
 
 def _mark_event(event: Event, mark: str | None) -> Event:
-    """The event with its mark, or without what its publisher may have put in its place."""
+    """The event with its header, or without one that its publisher may have set."""
     kept = {name: value for name, value in event.headers.extensions.items() if name.lower() != SHAPES_HEADER.lower()}
     if mark is None and len(kept) == len(event.headers.extensions):
         return event
@@ -213,13 +212,11 @@ def _mark_event(event: Event, mark: str | None) -> Event:
     return replace(event, headers=replace(event.headers, extensions=extensions))
 
 
-# `/streams/{stream}/shapes`: the routes of shapes. Errors are raised; whoever serves them says them.
-
 CheckShapes = Callable[[str], Awaitable[None]]
 
 
 def shape_routes(shapes: ShapesCache, check: CheckShapes) -> list[web.RouteDef]:
-    """`check` raises InputError for shapes that make no sense."""
+    """`check` raises InputError for invalid shapes."""
     served = _ShapeRoutes(shapes, check)
     return [
         web.put("/streams/{stream}/shapes", served.put),
@@ -229,40 +226,37 @@ def shape_routes(shapes: ShapesCache, check: CheckShapes) -> list[web.RouteDef]:
 
 
 class _ShapeRoutes:
-    """Parsers take their time, and the registry waits for disks: in threads."""
-
     def __init__(self, shapes: ShapesCache, check: CheckShapes) -> None:
         self._shapes = shapes
         self._check = check
 
     @serves(resource_operations.PUT_SHAPES)
     async def put(self, request: web.Request) -> web.Response:
-        """In place of those that the stream had."""
         stream, mode = check_stream_name(request.match_info["stream"]), _parse_mode(request)
         syntax = find_syntax(request.headers.get("Content-Type"))
-        if (request.content_length or 0) > SHAPES_BYTES:
-            raise BodyTooLarge("the shapes", SHAPES_BYTES)
-        text = await asyncio.to_thread(parse_shapes, await request.read(), syntax)
+        body = await read_body_within(request, "the shapes", SHAPES_BYTES)
+        text = await asyncio.to_thread(parse_shapes, body, syntax)
         await self._check(text)
         made = await asyncio.to_thread(self._shapes.put, stream, mode, text)
-        told = {
+        document = {
             "stream": stream,
             "mode": mode.value,
             "version": format_position(made.version),
             "triples": text.count("\n") + 1,
         }
-        return json_response(told, headers={"Location": f"/streams/{stream}/shapes"})
+        return json_response(document, headers={"Location": f"/streams/{stream}/shapes"})
 
     @serves(resource_operations.FIND_SHAPES)
     async def find(self, request: web.Request) -> web.Response:
-        """As RDF; the header `Shapes-Mode` says what becomes of what does not conform."""
+        """RDF; the header `Shapes-Mode` is what happens to events that do not conform."""
         found = await asyncio.to_thread(self._shapes.find, check_stream_name(request.match_info["stream"]))
-        accept = ",".join(request.headers.getall("Accept", ()))
-        syntax = negotiate(accept, TURTLE)
-        if syntax is None:
-            raise NotAcceptable(accept, tuple(each.media_type for each in SYNTAXES))
+        syntax = negotiate_rdf(request)
         around = find_frame(syntax)
-        body = around.head + await asyncio.to_thread(write_fragment, _shape_lines(found), syntax) + around.tail
+        body = (
+            around.head
+            + await asyncio.to_thread(write_fragment, to_ntriples(found.text).encode(), syntax)
+            + around.tail
+        )
         headers = {"ETag": f'"{format_position(found.version)}"', "Vary": "Accept", "Shapes-Mode": found.mode.value}
         return web.Response(body=body, content_type=syntax.media_type, headers=headers)
 
@@ -270,10 +264,6 @@ class _ShapeRoutes:
     async def remove(self, request: web.Request) -> web.Response:
         await asyncio.to_thread(self._shapes.remove, check_stream_name(request.match_info["stream"]))
         return web.Response(status=204)
-
-
-def _shape_lines(shaped: StreamShapes) -> bytes:
-    return to_ntriples(shaped.text).encode()
 
 
 def _parse_mode(request: web.Request) -> ValidationMode:

@@ -32,10 +32,8 @@ from triplewire.storage.memory import MemoryWebhookStore
 from triplewire.storage.webhooks import DeadLetter, ProgressStore, Webhook, WebhookProgress, WebhookStore
 
 WEBHOOK_POLL_SECONDS: Final = 0.25
-"""Between two looks at which hooks there are, and whose turn it is to deliver: that long a new one waits at most."""
+"""Seconds between two looks at the registry and at the scheduler's lease: a new webhook waits that long, at most."""
 
-
-# Notes: how far hooks are, written down for many at once.
 
 Sleep = Callable[[float], Awaitable[object]]
 
@@ -43,54 +41,54 @@ logger = logging.getLogger(__name__)
 
 
 class DeliveryProgress:
-    """What was delivered is noted a little later, since to deliver it again does no harm; what is parked is noted
-    before anything comes of it. Where the disk is full that waits, and what was delivered meanwhile is noted then."""
+    """Stores the positions of webhooks in batches, a little after delivery, and dead letters before delivery goes on.
+    While the disk is full, both wait."""
 
-    def __init__(self, ledger: ProgressStore, workers: ThreadPool, sleep: Sleep) -> None:
-        self._ledger = ledger
+    def __init__(self, store: ProgressStore, workers: ThreadPool, sleep: Sleep) -> None:
+        self._store = store
         self._workers = workers
         self._sleep = sleep
-        self._places: dict[str, WebhookProgress] = {}
+        self._progress: dict[str, WebhookProgress] = {}
         self._letters: list[tuple[DeadLetter, asyncio.Future[None]]] = []
-        self._bell = asyncio.Event()
+        self._changed = asyncio.Event()
 
-    def note(self, hook: str, place: WebhookProgress) -> None:
-        self._places[hook] = place
-        self._bell.set()
+    def note(self, hook: str, progress: WebhookProgress) -> None:
+        self._progress[hook] = progress
+        self._changed.set()
 
     async def park(self, letter: DeadLetter) -> None:
-        """Durably, together with the place after it. Waits for as long as that takes."""
+        """Store a dead letter, together with the position after it; waits for as long as that takes."""
         parked = asyncio.get_running_loop().create_future()
         self._letters.append((letter, parked))
         self.note(letter.hook, WebhookProgress(letter.position))
         await parked
 
     def drop(self, hook: str) -> None:
-        """Nothing is to be noted of it."""
-        self._places.pop(hook, None)
+        """Forget the unwritten progress of a webhook."""
+        self._progress.pop(hook, None)
 
-    async def keep(self) -> None:
-        """Until cancelled."""
+    async def run(self) -> None:
+        """Write progress until cancelled."""
         while True:
-            await self._bell.wait()
-            self._bell.clear()
+            await self._changed.wait()
+            self._changed.clear()
             try:
                 await self.flush()
             except TriplewireError as error:
-                logger.warning("how far hooks are could not be noted, and will be: %s", error)
+                logger.warning("the progress of webhooks could not be stored; trying again: %s", error)
                 await self._sleep(WEBHOOK_PAUSE_FIRST)
-                self._bell.set()
+                self._changed.set()
 
     async def flush(self) -> None:
-        """Note all that there is. What could not be is there still, unless something newer is."""
-        places, self._places = self._places, {}
+        """Write everything. After an error it is still there, unless something newer is."""
+        progress, self._progress = self._progress, {}
         letters, self._letters = self._letters, []
-        if not places and not letters:
+        if not progress and not letters:
             return
         try:
-            await self._workers.run(self._ledger.note, places, [letter for letter, _ in letters])
+            await self._workers.run(self._store.note, progress, [letter for letter, _ in letters])
         except BaseException:
-            self._places = {**places, **self._places}
+            self._progress = {**progress, **self._progress}
             self._letters = [*letters, *self._letters]
             raise
         for _, parked in letters:
@@ -98,24 +96,21 @@ class DeliveryProgress:
                 parked.set_result(None)
 
 
-# Trails: calls go on with the trace of the event that they tell of, where events are traced.
-
-
 @dataclass(frozen=True)
 class TraceLinks:
-    """Finds them in the log. Of an event that is kept no more, and where there is no collector, there is none."""
+    """Finds the traces of events in the log. Without a collector, and for events no longer retained, there is none."""
 
     log: EdgeLog
     traces: Tracer | None
     workers: ThreadPool
 
-    async def of(self, position: int) -> TraceParent | None:
+    async def find(self, position: int) -> TraceParent | None:
         """The span under which the event at a position was published."""
-        return None if self.traces is None else await self.workers.run(self._kept, position)
+        return None if self.traces is None else await self.workers.run(self._read, position)
 
     @contextmanager
     def call(self, parent: TraceParent | None) -> Iterator[Mapping[str, str]]:
-        """A span for as long as a call lasts; and what the call is to say of it."""
+        """A span for the duration of a call, and the headers that the call has for it."""
         span = None if self.traces is None or parent is None else self.traces.begin("call", str(parent), outward=True)
         if span is None:
             yield {}
@@ -123,31 +118,31 @@ class TraceLinks:
         with span:
             yield {HEADER: str(span.parent)}
 
-    def _kept(self, position: int) -> TraceParent | None:
+    def _read(self, position: int) -> TraceParent | None:
         found = self.log.read(position - 1, position, 1)
         return next(iter(parse_parents(found.column("extensions").to_pylist(), 1)), None)
 
 
 FindSubscribable = Callable[[Webhook, int | None], Awaitable[Subscribable[Any]]]
-"""What a hook is told, after a position; without one from where it begins. Raises NotFound where there is no such."""
+"""Finds the messages of a webhook after a position, or from its start. Raises NotFound."""
 
 
 @dataclass(frozen=True)
 class OutboundOptions:
-    """What an edge calls others by. Time and chance are given, so that a test needs neither."""
+    """Settings of outbound calls. Time and chance are given, so that a test needs neither."""
 
-    books: WebhookStore = field(default_factory=MemoryWebhookStore)
+    store: WebhookStore = field(default_factory=MemoryWebhookStore)
     networks: AllowedNetworks = field(default_factory=AllowedNetworks)
     schedule: RetrySchedule = field(default_factory=RetrySchedule)
     sleep: Sleep = asyncio.sleep
     seconds: float = WEBHOOK_SECONDS
-    """How long a call may take."""
-    look: float = WEBHOOK_POLL_SECONDS
-    """Between two looks at which hooks there are."""
+    """Time limit of a call."""
+    poll: float = WEBHOOK_POLL_SECONDS
+    """Seconds between two looks at the registry."""
 
 
 class DeliveryContext:
-    """Shared by all hooks of one edge."""
+    """Everything that the webhooks of one edge share."""
 
     def __init__(
         self,
@@ -164,13 +159,13 @@ class DeliveryContext:
         self.metrics = metrics
         self.workers = ThreadPool(1, "edge-hooks")
         self.caller = OutboundCaller(outbound.networks, clock, outbound.seconds)
-        self.gates = ConcurrencyLimit()
-        self.trails = TraceLinks(log, traces, self.workers)
-        self.notes = DeliveryProgress(outbound.books, self.workers, outbound.sleep)
+        self.limit = ConcurrencyLimit()
+        self.traces = TraceLinks(log, traces, self.workers)
+        self.progress = DeliveryProgress(outbound.store, self.workers, outbound.sleep)
 
     @property
-    def books(self) -> WebhookStore:
-        return self.outbound.books
+    def store(self) -> WebhookStore:
+        return self.outbound.store
 
     async def close(self) -> None:
         await self.caller.close()

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -29,23 +29,20 @@ from triplewire.model.errors import NotFound, TriplewireError
 from triplewire.security.webhooks import hub_signature, signature_headers
 from triplewire.storage.webhooks import DeadLetter, Webhook, WebhookDialect, WebhookProgress, WebhookState
 
-# Posts: messages as bodies of requests, each by itself.
-
 
 class WebhookFormat(JsonLinesFormat):
-    """A JSON object with `type`, `timestamp` and `data`, as Standard Webhooks has it; `data` is what lines of JSON say.
-    What only says how far it is, is not sent."""
+    """A JSON object with `type`, `timestamp` and `data` (Standard Webhooks); `data` is as in lines of JSON. Messages
+    with only a position are not sent."""
 
     name = "json"
     media_type = "application/json"
     comment = b""
 
     def event(self, pieces: EntryPieces, position: int) -> bytes:
-        return self._told(b"event", pieces.time(position), pieces.members(position))
+        return self._message(b"event", pieces.time(position), pieces.members(position))
 
-    def notification(self, pieces: EntryPieces, notification: Notification) -> bytes:
-        time = pieces.time(notification.position)
-        return self._told(b"notification", time, notification.members(pieces))
+    def finding(self, pieces: EntryPieces, finding: Notification) -> bytes:
+        return self._message(b"notification", pieces.time(finding.position), finding.members(pieces))
 
     def position(self, position: int) -> bytes:
         return b""
@@ -53,38 +50,35 @@ class WebhookFormat(JsonLinesFormat):
     def line(self, type: bytes, rest: bytes) -> bytes:
         return b'{"type":"%b","data":{%b}}\n' % (type, rest)
 
-    def _told(self, type: bytes, time: str, members: bytes) -> bytes:
+    def _message(self, type: bytes, time: str, members: bytes) -> bytes:
         return b'{"type":"%b","timestamp":"%b","data":{%b}}\n' % (type, time.encode(), members)
 
 
 WEBHOOK_JSON = WebhookFormat()
 
 TOPIC_FORMATS: dict[str, MessageFormat] = {each.name: each for each in (NQUADS_FORMAT, TRIG_FORMAT, NDJSON)}
-"""Formats of streams that are sent piece by piece, each of which is a document."""
+"""Formats of streams in which each message is a document."""
 
 WEBHOOK_FORMATS: dict[str, MessageFormat] = {WEBHOOK_JSON.name: WEBHOOK_JSON} | {
     name: each.with_tokens for name, each in TOPIC_FORMATS.items()
 }
-"""By the names under which hooks have them; those of streams in the form in which nothing says only how far it is."""
+"""Formats by the names that webhooks store; those of streams have no messages with only a position."""
 
-
-# Envelopes: a message as it is sent to a target, with an id by which a repeat is known, and signed each time anew.
 
 _MESSAGE_PREFIXES = (b'{"type":"event"', b'{"type":"notification"')
-"""How those begin that are not about the delivery itself; there is one at a position, at most."""
+"""The beginning of messages about events; there is one at a position, at most."""
 
 
 @dataclass(frozen=True)
 class WebhookMessage:
-    """One message of one hook."""
+    """A request body, with the id by which a repeat is recognized."""
 
     id: str
     body: bytes
 
 
 def split_messages(hook: Webhook, position: int, part: bytes) -> Sequence[WebhookMessage]:
-    """What is sent of what is told at a position: as a rule one message, none where it only says how far it is, and two
-    where it is told before that something is kept no more."""
+    """The messages at a position: as a rule one; none if it has only a position, and two if a gap comes before it."""
     id = f"{hook.id}_{format_position(position)}"
     if WEBHOOK_FORMATS[hook.format] is not WEBHOOK_JSON:
         return [WebhookMessage(id, part)] if part.strip() else []
@@ -95,7 +89,7 @@ def split_messages(hook: Webhook, position: int, part: bytes) -> Sequence[Webhoo
 
 
 def sign_headers(hook: Webhook, secret: str | None, envelope: WebhookMessage, now: int) -> dict[str, str]:
-    """Of one call, at a time in microseconds."""
+    """The headers of one call; `now` is in microseconds."""
     said = {"Content-Type": WEBHOOK_FORMATS[hook.format].media_type}
     if hook.dialect is WebhookDialect.WEBSUB:
         said["Link"] = f'<{hook.hub}>; rel="hub", <{hook.topic}>; rel="self"'
@@ -107,7 +101,7 @@ logger = logging.getLogger(__name__)
 
 
 class DeliveryEnded(Exception):
-    """Nothing more is delivered, and what becomes of the hook."""
+    """Delivery has ended; `state` is the final state of the webhook."""
 
     def __init__(self, state: WebhookState) -> None:
         super().__init__(state)
@@ -115,23 +109,24 @@ class DeliveryEnded(Exception):
 
 
 class Deliverer:
-    """Everything up to its place was taken or parked. While a message is tried again, nothing else is held for it."""
+    """Delivers the messages of one webhook. Everything up to its position was accepted or became a dead letter. While a
+    message is retried, no others are held in memory."""
 
-    def __init__(self, hook: Webhook, office: DeliveryContext, place: WebhookProgress | None) -> None:
+    def __init__(self, hook: Webhook, context: DeliveryContext, progress: WebhookProgress | None) -> None:
         self.hook = hook
-        self._office = office
-        self._position = None if place is None else place.position
-        self._parked = 0 if place is None else place.parked
+        self._context = context
+        self._position = None if progress is None else progress.position
+        self._parked = 0 if progress is None else progress.parked
         self._secret: str | None = None
         self._idle: Merger | None = None
-        """Where it waits for what comes next."""
-        self._turn = asyncio.Lock()
-        """One call at a time, whether for the first time or again."""
-        self._nudged = asyncio.Event()
+        """Set while it waits for the next message."""
+        self._lock = asyncio.Lock()
+        """Held during a call, of a delivery or a replay."""
+        self._hurry = asyncio.Event()
 
     async def run(self) -> WebhookState:
-        """Until there is nothing more to do; what becomes of the hook then."""
-        self._secret = await self._office.workers.run(self._office.books.secret, self.hook.id)
+        """Deliver until the webhook ends; its final state."""
+        self._secret = await self._context.workers.run(self._context.store.secret, self.hook.id)
         while True:
             before = self._position
             try:
@@ -141,40 +136,40 @@ class Deliverer:
             except NotFound:
                 return WebhookState.ENDED
             except TriplewireError as error:
-                logger.warning("hook %s: %s; trying again", self.hook.id, error)
+                logger.warning("webhook %s: %s; trying again", self.hook.id, error)
             if self._position == before:
-                await self._office.outbound.sleep(WEBHOOK_PAUSE_FIRST)
+                await self._context.outbound.sleep(WEBHOOK_PAUSE_FIRST)
 
     @property
     def leased(self) -> bool:
-        """Whether it has a lease that is not over."""
-        return self._office.clock.now() < self.hook.until < END
+        """Whether it has a lease that has not expired."""
+        return self._context.clock.now() < self.hook.until < END
 
     def renew(self, hook: Webhook, secret: str | None) -> None:
-        """It was said again, perhaps with another end and another secret."""
+        """Apply a registration that was repeated, perhaps with another expiry and secret."""
         self.hook, self._secret = hook, secret
 
-    def rest(self) -> None:
-        """Note how far it is where nothing came that was to be delivered."""
+    def note_idle(self) -> None:
+        """Store the position that it read up to while there was nothing to deliver."""
         if self._idle is not None:
-            self._arrive(self._idle.reached)
+            self._advance(self._idle.reached)
 
     async def replay(self, positions: Sequence[int]) -> None:
-        """Deliver letters again, each once, until one is not taken. What is being tried is tried now."""
-        self._nudged.set()
-        books, run = self._office.books, self._office.workers.run
+        """Deliver dead letters again, each once, until one is not accepted. A pending retry is made at once."""
+        self._hurry.set()
+        store, run = self._context.store, self._context.workers.run
         for number, position in enumerate(positions):
-            taken = False
+            accepted = False
             with suppress(TriplewireError, DeliveryEnded):
-                taken = await self._again(position)
-            if not taken:
-                return await run(books.done, self.hook.id, positions[number:])
-            await run(books.remove, self.hook.id, [position])
+                accepted = await self._redeliver(position)
+            if not accepted:
+                return await run(store.done, self.hook.id, positions[number:])
+            await run(store.remove, self.hook.id, [position])
             self._parked -= 1
 
     async def _read(self) -> None:
-        """From its place on, until it is sent away or something was not taken at once."""
-        subject = await self._office.find(self.hook, self._position)
+        """Read from its position on, until the source ends or a message was not accepted at once."""
+        subject = await self._context.find(self.hook, self._position)
         reader = Merger(ResumeToken(subject.after), WEBHOOK_FORMATS[self.hook.format])
         async with subject.hold():
             reader.add(subject)
@@ -195,61 +190,67 @@ class Deliverer:
             for mark, part in batch.messages:
                 if not await self._deliver(mark.position, part, reader):
                     return
-            self._arrive(batch.token.position)
+            self._advance(batch.token.position)
             if batch.ends:
                 raise DeliveryEnded(WebhookState.ENDED)
 
     async def _deliver(self, position: int, part: bytes, reader: Merger) -> bool:
-        """What is told at a position; whether it was all taken at once."""
-        smooth = [await self._sent(position, each, reader.close) for each in split_messages(self.hook, position, part)]
-        self._arrive(position)
-        return all(smooth)
+        """Send the messages at a position; whether all were accepted at once."""
+        accepted = [
+            await self._send(position, each, reader.close) for each in split_messages(self.hook, position, part)
+        ]
+        self._advance(position)
+        return all(accepted)
 
-    async def _sent(self, position: int, envelope: WebhookMessage, release: Callable[[], None]) -> bool:
-        """Until it is taken or parked; whether it was taken at once."""
+    async def _send(self, position: int, envelope: WebhookMessage, release: Callable[[], None]) -> bool:
+        """Send a message until it is accepted or becomes a dead letter; whether it was accepted at once."""
         failures, schedule = 0, self._schedule()
-        trail = await self._office.trails.of(position)
-        while not (answer := await self._attempt(envelope, trail)).taken:
+        trace = await self._context.traces.find(position)
+        while not (answer := await self._attempt(envelope, trace)).accepted:
             release()
             failures += 1
-            if schedule.over(failures) and self._parked < DEAD_LETTERS:
+            if schedule.is_over(failures) and self._parked < DEAD_LETTERS:
                 await self._park(position, failures, answer)
                 return False
-            self._office.notes.note(self.hook.id, WebhookProgress(self._position or 0, failures, answer.reason))
+            self._context.progress.note(self.hook.id, WebhookProgress(self._position or 0, failures, answer.reason))
             await self._pause(schedule.pause(failures, answer.retry_after))
         return not failures
 
-    async def _attempt(self, envelope: WebhookMessage, trail: TraceParent | None) -> CallResult:
-        """Raises Over where the lease is over, or the target says that it is gone."""
-        office = self._office
-        async with self._turn, office.gates.through(urlsplit(self.hook.url).netloc) as gate:
+    async def _attempt(self, envelope: WebhookMessage, trace: TraceParent | None) -> CallResult:
+        """Raises DeliveryEnded if the lease expired, or the target responds that it is gone."""
+        context = self._context
+        async with self._lock, context.limit.enter(urlsplit(self.hook.url).netloc) as target:
             if not self.leased and self.hook.until < END:
                 raise DeliveryEnded(WebhookState.ENDED)
-            said = sign_headers(self.hook, self._secret, envelope, office.clock.now())
-            with office.trails.call(trail) as traced:
-                answer = await office.caller.post(self.hook.url, envelope.body, {**said, **traced})
-            gate.ill = answer.hung
-        office.metrics.hook_calls.labels("taken" if answer.taken else "refused" if answer.status else "failed").inc()
+            headers = sign_headers(self.hook, self._secret, envelope, context.clock.now())
+            with context.traces.call(trace) as traced:
+                answer = await context.caller.post(self.hook.url, envelope.body, {**headers, **traced})
+            target.failing = answer.unanswered
+        context.metrics.hook_calls.labels(
+            "taken" if answer.accepted else "refused" if answer.status else "failed"
+        ).inc()
         if answer.gone:
             raise DeliveryEnded(WebhookState.GONE)
         return answer
 
     async def _park(self, position: int, attempts: int, answer: CallResult) -> None:
-        now = self._office.clock.now()
-        await self._office.notes.park(DeadLetter(self.hook.id, position, attempts, answer.reason, answer.status, now))
+        now = self._context.clock.now()
+        await self._context.progress.park(
+            DeadLetter(self.hook.id, position, attempts, answer.reason, answer.status, now)
+        )
         self._parked += 1
-        self._office.metrics.hooks_parked.inc()
+        self._context.metrics.hooks_parked.inc()
 
-    async def _again(self, position: int) -> bool:
-        """Whether what was told at a position is taken now. Raises what `find` and histories raise."""
-        part, trail = await self._told(position), await self._office.trails.of(position)
-        sent = [await self._attempt(each, trail) for each in split_messages(self.hook, position, part)]
-        return bool(part) and all(each.taken for each in sent)
+    async def _redeliver(self, position: int) -> bool:
+        """Whether the messages at a position are accepted now. Raises what `find` and histories raise."""
+        part, trace = await self._read_again(position), await self._context.traces.find(position)
+        sent = [await self._attempt(each, trace) for each in split_messages(self.hook, position, part)]
+        return bool(part) and all(each.accepted for each in sent)
 
-    async def _told(self, position: int) -> bytes:
-        """What was told at a position; nothing where that is kept no more, or was erased."""
+    async def _read_again(self, position: int) -> bytes:
+        """The messages at a position; none if they are no longer retained, or erased."""
         cursor = position - 1
-        subject = await self._office.find(self.hook, cursor)
+        subject = await self._context.find(self.hook, cursor)
         while cursor < position:
             frames, reached = await subject.history.step(cursor, WEBHOOK_FORMATS[self.hook.format])
             for at, part in zip(frames.positions, frames.parts, strict=True):
@@ -261,21 +262,20 @@ class Deliverer:
         return b""
 
     async def _pause(self, seconds: float) -> None:
-        """Shorter where somebody asks for it."""
-        self._nudged.clear()
-        waits = [asyncio.ensure_future(each) for each in (self._office.outbound.sleep(seconds), self._nudged.wait())]
+        """Sleep; a replay ends the pause."""
+        self._hurry.clear()
+        waits = [asyncio.ensure_future(each) for each in (self._context.outbound.sleep(seconds), self._hurry.wait())]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for each in waits:
                 each.cancel()
 
-    def _arrive(self, position: int) -> None:
+    def _advance(self, position: int) -> None:
         if position > (self._position or -1):
             self._position = position
-            self._office.notes.note(self.hook.id, WebhookProgress(position))
+            self._context.progress.note(self.hook.id, WebhookProgress(position))
 
     def _schedule(self) -> RetrySchedule:
-        usual = self._office.outbound.schedule
-        attempts = usual.attempts if self.hook.attempts is None else self.hook.attempts
-        return RetrySchedule(attempts, usual.first, usual.longest, usual.chance)
+        usual = self._context.outbound.schedule
+        return usual if self.hook.attempts is None else replace(usual, attempts=self.hook.attempts)

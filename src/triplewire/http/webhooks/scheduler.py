@@ -26,127 +26,127 @@ from triplewire.storage.webhooks import (
 )
 
 WEBHOOK_PROGRESS_SECONDS: Final = 30.0
-"""Between two notes of how far hooks are to which nothing was delivered, so that what they have not missed is not taken
-for lost when the log lets it go."""
+"""Seconds between two writes of the positions of idle webhooks, so that events that they did not need are not reported
+as lost when the log drops them."""
 
 
 logger = logging.getLogger(__name__)
 
 
 class Scheduler:
-    """Delivers all hooks, of all edges over the same stores, while it is its turn."""
+    """Delivers the webhooks of all edges over the same stores, while it holds the lease."""
 
-    def __init__(self, office: DeliveryContext, registry: Registry) -> None:
-        self._office = office
+    def __init__(self, context: DeliveryContext, registry: Registry) -> None:
+        self._context = context
         self._registry = registry
         self._seen: int = START
-        self._places: Mapping[str, WebhookProgress] = {}
-        self._couriers: dict[str, tuple[Deliverer, asyncio.Task[None]]] = {}
+        self._progress: Mapping[str, WebhookProgress] = {}
+        self._deliverers: dict[str, tuple[Deliverer, asyncio.Task[None]]] = {}
         self._replays: dict[str, asyncio.Task[None]] = {}
-        self._noted = office.clock.ticks()
+        self._noted = context.clock.ticks()
 
     def __len__(self) -> int:
-        """How many are delivered here."""
-        return len(self._couriers)
+        """The number of webhooks that are delivered here."""
+        return len(self._deliverers)
 
-    async def keep(self) -> None:
-        """Until cancelled: wait for the turn, then go round. One that fails is gone again a little later."""
-        while not await self._office.workers.run(self._office.books.take):
-            await asyncio.sleep(self._office.outbound.look)
-        notes = asyncio.create_task(self._office.notes.keep())
+    async def run(self) -> None:
+        """Wait for the lease, then deliver until cancelled. A step that fails is repeated a little later."""
+        while not await self._context.workers.run(self._context.store.take):
+            await asyncio.sleep(self._context.outbound.poll)
+        progress = asyncio.create_task(self._context.progress.run())
         try:
             while True:
                 await self._try()
-                await asyncio.sleep(self._office.outbound.look)
+                await asyncio.sleep(self._context.outbound.poll)
         finally:
-            await self._stop(notes)
+            await self._stop(progress)
 
     async def step(self) -> None:
-        """See which hooks are new or have changed, and what is asked to be delivered again."""
-        changes = await self._office.workers.run(self._registry.list, WEBHOOK, after=self._seen)
+        """Start, renew and stop deliverers as the registry changed, and start requested replays."""
+        changes = await self._context.workers.run(self._registry.list, WEBHOOK, after=self._seen)
         if self._seen == START and changes:
-            self._places = await self._office.workers.run(self._office.books.places)
+            self._progress = await self._context.workers.run(self._context.store.places)
         for change in changes:
             await self._take(webhook_from_change(change))
             self._seen = change.position
-        self._office.metrics.hooks.set(len(self._couriers))
-        if self._couriers:
+        self._context.metrics.hooks.set(len(self._deliverers))
+        if self._deliverers:
             await self._replay()
-            self._rest()
+            self._note_idle()
 
     async def _try(self) -> None:
         try:
             await self.step()
         except TriplewireError as error:
-            logger.warning("hooks were not looked after, and will be: %s", error)
-            self._office.metrics.stumbles.inc()
+            logger.warning("webhooks could not be checked; trying again: %s", error)
+            self._context.metrics.stumbles.inc()
 
     async def _take(self, hook: Webhook) -> None:
-        known = self._couriers.get(hook.id)
+        known = self._deliverers.get(hook.id)
         if hook.state is WebhookState.ON and known is not None:
             await self._renew(known[0], hook)
         elif hook.state is WebhookState.ON:
-            courier = Deliverer(hook, self._office, self._places.get(hook.id))
-            self._couriers[hook.id] = courier, asyncio.create_task(self._deliver(courier))
+            deliverer = Deliverer(hook, self._context, self._progress.get(hook.id))
+            self._deliverers[hook.id] = deliverer, asyncio.create_task(self._deliver(deliverer))
         elif known is not None:
             known[1].cancel()
             await asyncio.wait([known[1]])
         if hook.state is WebhookState.ENDED:
             await self._settle(hook, WebhookState.ENDED)
 
-    async def _deliver(self, courier: Deliverer) -> None:
+    async def _deliver(self, deliverer: Deliverer) -> None:
         try:
-            while (state := await courier.run()) is WebhookState.ENDED and await self._is_renewed(courier):
+            while (state := await deliverer.run()) is WebhookState.ENDED and await self._is_renewed(deliverer):
                 pass
-            await self._settle(courier.hook, state)
+            await self._settle(deliverer.hook, state)
         except asyncio.CancelledError:
             raise
         except Exception:
-            logger.exception("hook %s is not delivered any more until this edge starts again", courier.hook.id)
+            logger.exception("webhook %s is not delivered any more until this edge restarts", deliverer.hook.id)
         finally:
-            self._couriers.pop(courier.hook.id, None)
+            self._deliverers.pop(deliverer.hook.id, None)
 
-    async def _is_renewed(self, courier: Deliverer) -> bool:
-        """Has it a lease again, though it ended? Of one that was renewed just now nobody may have heard here."""
-        change = await self._office.workers.run(self._registry.get, WEBHOOK, courier.hook.id)
+    async def _is_renewed(self, deliverer: Deliverer) -> bool:
+        """Whether its lease was renewed just when it ended, which this edge may not have read yet."""
+        change = await self._context.workers.run(self._registry.get, WEBHOOK, deliverer.hook.id)
         if change is not None and (hook := webhook_from_change(change)).state is WebhookState.ON:
-            await self._renew(courier, hook)
-        return courier.leased
+            await self._renew(deliverer, hook)
+        return deliverer.leased
 
-    async def _renew(self, courier: Deliverer, hook: Webhook) -> None:
-        courier.renew(hook, await self._office.workers.run(self._office.books.secret, hook.id))
+    async def _renew(self, deliverer: Deliverer, hook: Webhook) -> None:
+        deliverer.renew(hook, await self._context.workers.run(self._context.store.secret, hook.id))
 
     async def _settle(self, hook: Webhook, state: WebhookState) -> None:
-        """Write down what became of a hook."""
-        self._office.notes.drop(hook.id)
-        await self._office.workers.run(self._write, hook, state)
+        """Store the final state of a webhook."""
+        self._context.progress.drop(hook.id)
+        await self._context.workers.run(self._write, hook, state)
 
     def _write(self, hook: Webhook, state: WebhookState) -> None:
         if state is WebhookState.GONE:
             self._registry.put([(WEBHOOK, hook.id, webhook_to_value(replace(hook, state=state)))])
         else:
             self._registry.put([(WEBHOOK, hook.id, None)])
-            self._office.books.forget(hook.id)
+            self._context.store.forget(hook.id)
 
     async def _replay(self) -> None:
-        for hook, positions in (await self._office.workers.run(self._office.books.asked)).items():
-            known = self._couriers.get(hook)
+        for hook, positions in (await self._context.workers.run(self._context.store.asked)).items():
+            known = self._deliverers.get(hook)
             if known is not None and hook not in self._replays:
                 task = self._replays[hook] = asyncio.create_task(known[0].replay(positions))
                 task.add_done_callback(lambda _, hook=hook: self._replays.pop(hook, None))  # type: ignore[misc]
 
-    def _rest(self) -> None:
-        now = self._office.clock.ticks()
+    def _note_idle(self) -> None:
+        now = self._context.clock.ticks()
         if now - self._noted >= WEBHOOK_PROGRESS_SECONDS:
             self._noted = now
-            for courier, _ in tuple(self._couriers.values()):
-                courier.rest()
+            for deliverer, _ in tuple(self._deliverers.values()):
+                deliverer.note_idle()
 
-    async def _stop(self, notes: asyncio.Task[None]) -> None:
-        tasks = [*(task for _, task in self._couriers.values()), *self._replays.values(), notes]
+    async def _stop(self, progress: asyncio.Task[None]) -> None:
+        tasks = [*(task for _, task in self._deliverers.values()), *self._replays.values(), progress]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         with suppress(TriplewireError):
-            await self._office.notes.flush()
-        await self._office.workers.run(self._office.books.leave)
+            await self._context.progress.flush()
+        await self._context.workers.run(self._context.store.leave)
