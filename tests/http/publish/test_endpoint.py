@@ -73,7 +73,12 @@ def test_without_a_key_ids_make_a_repeat_one_event_and_with_one_a_history_is_tak
     [
         ({"Source-Id": "roof"}, "<urn:e> { <urn:s> <urn:p> 1 }", 400, "each event states Source-Id"),
         ({}, "<urn:e> { <urn:s> <urn:p> 1 }", 400, "the event urn:e has no stream"),
-        ({}, "<urn:e> <https://triplewire.dev/ns#stream> '/' . <urn:e> { <urn:s> <urn:p> 1 }", 400, "no stream's name"),
+        (
+            {},
+            "<urn:e> <https://triplewire.dev/ns#stream> '/' . <urn:e> { <urn:s> <urn:p> 1 }",
+            400,
+            "not a valid name",
+        ),
         ({"Content-Type": "text/turtle"}, "<urn:s> <urn:p> 1 .", 400, "use TriG"),
         ({"Content-Type": "text/plain"}, "", 415, "text/plain"),
         ({"Idempotency-Key": 'a"b'}, "<urn:e> { <urn:s> <urn:p> 1 }", 400, "Idempotency-Key must hold"),
@@ -96,7 +101,7 @@ def test_what_is_wrong_is_told_and_nothing_is_stored(
 def test_the_client_is_told_too() -> None:
     async def scene() -> None:
         async with house() as at, AsyncClient(at.url) as client:
-            with pytest.raises(BadRequest, match="no stream's name"):
+            with pytest.raises(BadRequest, match="not a valid name"):
                 await client.publish_addressed([addressed(1, "not a name")])
 
     run(scene())

@@ -41,8 +41,8 @@ class WebhookFormat(JsonLinesFormat):
     def event(self, pieces: EntryPieces, position: int) -> bytes:
         return self._message(b"event", pieces.time(position), pieces.members(position))
 
-    def finding(self, pieces: EntryPieces, finding: Notification) -> bytes:
-        return self._message(b"notification", pieces.time(finding.position), finding.members(pieces))
+    def notification(self, pieces: EntryPieces, notification: Notification) -> bytes:
+        return self._message(b"notification", pieces.time(notification.position), notification.members(pieces))
 
     def position(self, position: int) -> bytes:
         return b""
