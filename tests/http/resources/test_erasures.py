@@ -97,7 +97,7 @@ def test_receipts_come_in_pages() -> None:
         ("/events?source=", "source must be printable"),
         (f"/events?source={'x' * 3000}", "characters"),
         ("/events?sauce=a", "there is no parameter sauce; there are by, source, subject"),
-        ("/events/nothing", "is no event id"),
+        ("/events/nothing", "is not an event id"),
         ("/events/urn:a?subject=urn:b", "there is no parameter subject"),
     ],
 )
