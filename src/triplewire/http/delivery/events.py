@@ -150,7 +150,7 @@ class SourceContext:
 
 
 @dataclass(frozen=True)
-class LogPage:
+class EntryPage:
     """New entries, and the position up to which these are all. At `policy_change`, if there is one, they end."""
 
     entries: pa.Table
@@ -160,7 +160,7 @@ class LogPage:
     """Erasures that were known before it was read, for the replay cache."""
 
 
-class LogSource:
+class LogEventSource:
     """Moves a topic of stream views along the log, step by step."""
 
     def __init__(
@@ -200,11 +200,11 @@ class LogSource:
         """Move the topic on without reading if no client needs the entries; return whether it did."""
         raise NotImplementedError
 
-    async def _deliver(self, page: LogPage, after: int) -> None:
+    async def _deliver(self, page: EntryPage, after: int) -> None:
         """Move the topic's position to the end of the page and give its entries to clients."""
         raise NotImplementedError
 
-    def _read(self, after: int, head: int) -> LogPage | None:
+    def _read(self, after: int, head: int) -> EntryPage | None:
         """Read a page; None where retention has removed entries before they were delivered: clients then reconnect and
         go through history."""
         entries = self._log.read(after, head, self._context.limit)
@@ -213,15 +213,15 @@ class LogSource:
         reached = head if entries.num_rows < self._context.limit else entries.column("position")[-1].as_py()
         change = self.visibility.find_change(after, reached)
         if change is None:
-            return LogPage(entries, reached, None)
-        return LogPage(entries.filter(pc.less(entries["position"], change)), change, change)
+            return EntryPage(entries, reached, None)
+        return EntryPage(entries.filter(pc.less(entries["position"], change)), change, change)
 
     def _send_outdated_back(self) -> None:
         for view in self.visibility.outdated([*self.topic]):
             self.topic.finish(view, POLICY_CHANGED)
 
 
-class EventSource(LogSource):
+class EventSource(LogEventSource):
     """Brings new entries into a topic whose keys are views of whole streams."""
 
     def __init__(
@@ -265,12 +265,12 @@ class EventSource(LogSource):
         self.topic.settle()
         return True
 
-    def _read(self, after: int, head: int) -> LogPage | None:
+    def _read(self, after: int, head: int) -> EntryPage | None:
         erasure = self._recent.check_erasures()
         page = super()._read(after, head)
-        return None if page is None else LogPage(page.entries, page.reached, page.policy_change, erasure)
+        return None if page is None else EntryPage(page.entries, page.reached, page.policy_change, erasure)
 
-    async def _deliver(self, page: LogPage, after: int) -> None:
+    async def _deliver(self, page: EntryPage, after: int) -> None:
         self.topic.position = page.reached
         self.latest.note(page.entries)
         parts = dict(self._split(page.entries))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from triplewire.http.delivery.channels import CachedMessages, Channel, Listener, render_events
-from triplewire.http.delivery.events import EventSource, LogPage, LogSource, SourceContext
+from triplewire.http.delivery.events import EntryPage, EventSource, LogEventSource, SourceContext
 from triplewire.http.delivery.options import LoopLoad
 from triplewire.http.delivery.replay import StreamHistory
 from triplewire.http.delivery.topics import HistoryFailed, LiveTopic, TopicHistory, TopicReader
@@ -72,7 +72,7 @@ class FilteredTopic(LiveTopic[StreamView]):
             self.plugins.setdefault(key, plugin)
 
 
-class FilteredEventSource(LogSource):
+class FilteredEventSource(LogEventSource):
     """Brings new entries that pass into a topic whose keys are views with filters."""
 
     topic: FilteredTopic
@@ -109,7 +109,7 @@ class FilteredEventSource(LogSource):
         stream = self._whole.history(view.stream, lambda: self.topic.position, known_loss, check)
         return FilteredHistory(view, plugin, stream, self._evaluator)
 
-    async def _deliver(self, page: LogPage, after: int) -> None:
+    async def _deliver(self, page: EntryPage, after: int) -> None:
         # Clients that enter from here on have all of this from history; those that are here are in these views.
         views, self.topic.position = {*self.topic}, page.reached
         plugins = self.topic.plugins
