@@ -142,7 +142,7 @@ def test_a_broker_that_is_away_leaves_a_state_to_go_on_with(
         (["none.nq"], "no such file"),
         (["none.csv"], "known are .nq"),
         (["there.nq", "--rejects", "x"], "--on-error skip"),
-        (["there.nq", "--stream", "a/b"], "no stream's name"),
+        (["there.nq", "--stream", "a/b"], "not a valid name of a stream"),
     ],
 )
 def test_an_import_that_cannot_be_says_why(

@@ -92,7 +92,7 @@ WRONG = [
     ("[[relay]]\n\n# here\nfrom = 'weather'", 4, "not the address of a stream"),
     ("[[relay]]\nfrom = 'ftp://origin/streams/weather'", 2, "not the address of an edge"),
     ("[[relay]]\nfrom = 'http://origin:port/streams/weather'", 2, "not the address of an edge"),
-    ("[[relay]]\nfrom = 'http://origin/streams/a b'", 2, "no stream's name"),
+    ("[[relay]]\nfrom = 'http://origin/streams/a b'", 2, "not a valid name of a stream"),
     ("[[relay]]\nfrom = []", 2, "empty list"),
     ("[[relay]]\nfrom = ['http://a/streams/x', 'http://b/streams/y']", 2, "name the target with `stream`"),
     (MIRROR + "to = 'localhost:8080'", 3, "not the address of an edge"),
@@ -104,7 +104,7 @@ WRONG = [
     (MIRROR + "split = 1", 3, "`split` must be a table"),
     (MIRROR + "stream = 'x'\nsplit = {}", 3, "exclude each other"),
     (MIRROR + "split.hot = { source = 'a' }\nsplit.cold = { sauce = 'a' }", 4, "`sauce` is unknown here"),
-    (MIRROR + "[relay.split.'no name']\nsource = 'a'", 3, "no stream's name"),
+    (MIRROR + "[relay.split.'no name']\nsource = 'a'", 3, "not a valid name of a stream"),
     (MIRROR + MIRROR, 3, "is declared twice"),
     ("[[relay]]\nfrom = 'http://localhost:8080/streams/x'", 1, "relayed into itself"),
 ]

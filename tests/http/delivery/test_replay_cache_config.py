@@ -33,5 +33,5 @@ def test_of_a_stream_by_name_or_as_of_all(texts: tuple[str, ...], size: int, age
 
 @pytest.mark.parametrize("text", ["", "10", "10mb", "home=", "=10s", "10s=home", "-1s", "1.5MB", "home=10 s"])
 def test_anything_else_is_refused_with_what_would_be_right(text: str) -> None:
-    with pytest.raises(BadRequest, match="say 64MB"):
+    with pytest.raises(BadRequest, match="give 64MB"):
         ReplayCacheConfig.parsed([text])

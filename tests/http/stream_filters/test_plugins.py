@@ -115,11 +115,11 @@ def test_a_verdict_may_come_in_any_form(verdict: Verdict) -> None:
 @pytest.mark.parametrize(
     ("verdict", "told"),
     [
-        ([True], "1 times of 2"),
-        ([True] * 3, "3 times of 2"),
+        ([True], "1 values for 2 events"),
+        ([True] * 3, "3 values for 2 events"),
         ([], "ZeroDivisionError"),
-        (np.array([1, 0]), "something else"),
-        (pa.array(["yes", "no"]), "something else"),
+        (np.array([1, 0]), "something other than true or false"),
+        (pa.array(["yes", "no"]), "something other than true or false"),
     ],
 )
 def test_a_verdict_that_is_none_is_found_out(verdict: Verdict, told: str) -> None:

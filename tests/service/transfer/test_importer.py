@@ -181,7 +181,7 @@ def test_broken_lines_are_named_and_the_others_go_on(monkeypatch: pytest.MonkeyP
         "broken.nq:7:1: this is not N-Quads: The subject of a triple must be an IRI or a blank node\n    broken"
     )
     assert "outside of a graph" in told[8]
-    assert "no stream's name" in told[10]
+    assert "not a valid name of a stream" in told[10]
     assert "the stream of urn:e3 is not said" in told[12]
     assert "the graph _:g is a blank node" in told[13]
     assert "outside of a graph" in told[14]
