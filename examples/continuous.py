@@ -12,7 +12,7 @@ SELECT ?car { :gate-1 :saw ?car . :gate-2 :saw ?car }
 
 def main(url: str) -> None:
     with Client(url) as broker:
-        query = broker.register(BOTH_GATES, streams=["example-continuous"], within=600)
+        query = broker.register(BOTH_GATES, within=600)
         for gate in ("gate-1", "gate-2"):
             body = f"@prefix : <http://example.org/continuous/> . :{gate} :saw :car-7 ."
             broker.publish("example-continuous", body, "text/turtle")
