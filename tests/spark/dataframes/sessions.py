@@ -16,6 +16,8 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.session.timeZone": "Asia/Tokyo",
+    # Spark's default; a session before it in the same JVM may have left another.
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
     "spark.driver.host": "localhost",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.extraJavaOptions": " ".join(JVM_OPTIONS),
