@@ -169,7 +169,7 @@ class Session:
             await asyncio.sleep(0.02)
 
     def read_heartbeat(self) -> Report:
-        found: Report = self.broker.up.heartbeat().detail.get("ongoing", {})
+        found: Report = self.broker.up.heartbeat().detail.get("continuous", {})
         return found
 
     async def wait_heartbeat(self, position: int) -> Report:

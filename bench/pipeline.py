@@ -220,9 +220,9 @@ class PipelineRun:
         worker = self.broker.up.heartbeat().detail["cpu"]
         jvm, pipeline = self.broker.measure_java(), self.broker.measure_pipeline().cpu
         return {
-            "door": edge["door"],
+            "door": edge["publish"],
             "log": edge["log"],
-            "delivery": edge["all"] - edge["door"] - edge["log"],
+            "delivery": edge["all"] - edge["publish"] - edge["log"],
             "engine": jvm,
             "source": pipeline - jvm - worker["kernel"] - worker["store"],
             "kernel": worker["kernel"],

@@ -19,7 +19,7 @@ def families() -> list[Metric]:
     """All that an edge registers, each with some sample."""
     metrics = Metrics()
     metrics.registry.register(TrafficCollector(lambda: [StreamTraffic("s")]))
-    metrics.cpu.add("door", 1.0)
+    metrics.cpu.add("publish", 1.0)
     for collector in set(metrics.registry._collector_to_names):
         if names := getattr(collector, "_labelnames", ()):
             collector.labels(*("x" for _ in names))  # type: ignore[attr-defined]

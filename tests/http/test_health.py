@@ -110,7 +110,7 @@ def test_continuous_queries_are_told_of_by_the_pipeline() -> None:
     """How much is kept for them, how evenly the work is spread, and how far behind they are; nothing where there are
     none."""
     told = {"queries": 3, "state_rows": 70, "state_bytes": 900, "loads": [4, 0], "addresses": 1}
-    beats = [READY, replace(READY, detail={"ongoing": told})]
+    beats = [READY, replace(READY, detail={"continuous": told})]
 
     async def scene() -> None:
         async with house(heartbeat=lambda: beats[0]) as at:
@@ -123,7 +123,7 @@ def test_continuous_queries_are_told_of_by_the_pipeline() -> None:
             found = (await health(at))[1]
             figures = {"queries": 3, "state_rows": 70, "state_bytes": 900}
             assert found["queries"] == {**figures, "skew": 1.0, "busy": 0.5}
-            assert found["lanes"]["ongoing"]["lag"] == 1
+            assert found["lanes"]["continuous"]["lag"] == 1
             async with at.session.get(at.url + "/metrics") as response:
                 text = await response.text()
             assert "triplewire_query_state_rows 70.0" in text

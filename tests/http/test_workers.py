@@ -69,11 +69,11 @@ def test_a_change_is_a_step() -> None:
 def test_a_failed_step_is_taken_again() -> None:
     async def scene() -> None:
         steps, metrics = Steps(1, 2), Metrics()
-        failed = metrics.stumbles.inc
+        failed = metrics.poll_failures.inc
         worker = Worker("test", steps, 0, watch=Script(True), on_failure=failed, retry=0.001)
         worker.start()
         await steps.reach(3)
-        assert b"triplewire_tail_failures_total 2.0" in metrics.exposition()
+        assert b"triplewire_poll_failures_total 2.0" in metrics.exposition()
         await worker.stop()
 
     asyncio.run(asyncio.wait_for(scene(), 20))

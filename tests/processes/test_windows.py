@@ -12,8 +12,8 @@ import pytest
 
 from bench.processes import free_port
 from tests.processes.hearing import LOOK_SECONDS
+from tests.processes.test_continuous import answers, register
 from tests.processes.test_crashes import edge, faulty_pipeline
-from tests.processes.test_ongoing import answers, register
 from triplewire.config import Settings
 from triplewire.model.events import parse_payload
 

@@ -97,27 +97,35 @@ class Metrics:
         )
         self.listeners = Gauge("triplewire_listeners", "Open listening connections", ["of"], registry=registry)
         self.referred = Counter(
-            "triplewire_listeners_referred", "Listeners that were sent to a repeater", ["how"], registry=registry
+            "triplewire_listeners_referred", "Clients that were redirected to a repeater", ["how"], registry=registry
         )
-        self.cut_off = Counter("triplewire_listeners_cut_off", "Listeners that were too slow", registry=registry)
-        self.sieves_failed = Counter(
-            "triplewire_sieves_failed",
-            "Times that all who listened through a sieve were cut off, by what failed",
+        self.cut_off = Counter(
+            "triplewire_listeners_cut_off", "Clients that were disconnected for being slow", registry=registry
+        )
+        self.stream_filters_failed = Counter(
+            "triplewire_stream_filters_failed",
+            "Times that all clients of a stream filter were disconnected, by the part that failed",
             ["of"],
             registry=registry,
         )
-        self.sieve_queries = Counter(
-            "triplewire_sieve_queries", "Queries of sieves that were asked of a pass of events", registry=registry
+        self.stream_filter_queries = Counter(
+            "triplewire_stream_filter_queries",
+            "Evaluations of stream filter queries, each on one pass of events",
+            registry=registry,
         )
-        self.sieve_undecided = Counter(
-            "triplewire_sieve_undecided", "Pairs of query and event that took too long to decide", registry=registry
+        self.stream_filter_undecided = Counter(
+            "triplewire_stream_filter_undecided",
+            "Pairs of query and event that took too long to decide",
+            registry=registry,
         )
-        self.hooks = Gauge("triplewire_hooks", "Hooks that are delivered by this edge", registry=registry)
-        self.hook_calls = Counter(
-            "triplewire_hook_calls", "Calls of hooks, by what became of them", ["outcome"], registry=registry
+        self.webhooks = Gauge("triplewire_webhooks", "Webhooks that this edge delivers", registry=registry)
+        self.webhook_calls = Counter(
+            "triplewire_webhook_calls", "Webhook calls by outcome", ["outcome"], registry=registry
         )
-        self.hooks_parked = Counter("triplewire_hooks_parked", "Messages that were parked", registry=registry)
-        self.stumbles = Counter("triplewire_tail_failures", "Looks at log or outbox that failed", registry=registry)
+        self.dead_letters = Counter("triplewire_dead_letters", "Messages that became dead letters", registry=registry)
+        self.poll_failures = Counter(
+            "triplewire_poll_failures", "Polls of log or outbox that failed", registry=registry
+        )
         self.cpu = CpuTimes()
         registry.register(self.cpu)
         self.head = Gauge("triplewire_log_head", "Newest position", registry=registry)

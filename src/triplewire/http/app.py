@@ -301,7 +301,7 @@ class Edge:
 
     def _make_workers(self) -> Iterator[Worker]:
         parts, topics = self.parts, self.topics
-        poll = partial(Worker, on_failure=parts.metrics.stumbles.inc)
+        poll = partial(Worker, on_failure=parts.metrics.poll_failures.inc)
         # Each lane has a worker of its own, so that none waits for another.
         matches, slow, answers = share_watch(parts.outbox_watch, 3)
         seconds = OUTBOX_POLL_SECONDS

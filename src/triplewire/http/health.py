@@ -114,9 +114,9 @@ class HealthSources:
         age = self._age(matched, head)
         stored = self.stored() if self.stored else None
         beat = self.heartbeat()
-        continuous = beat.detail.get("ongoing", {})
+        continuous = beat.detail.get("continuous", {})
         lanes = {"slow": self._lag(slow, head)} if slow else {}
-        lanes |= {"ongoing": self._lag(self.outbox.head(OutboxLane.CONTINUOUS), head)} if continuous else {}
+        lanes |= {"continuous": self._lag(self.outbox.head(OutboxLane.CONTINUOUS), head)} if continuous else {}
         limits = {each.value: int(beat.detail.get("limits", {}).get(each, 0)) for each in LimitReached}
         return HealthReport(
             head,

@@ -271,7 +271,7 @@ def _make_metrics(commits: GroupCommit) -> Metrics:
 
 def _query_figures(settings: Settings, id: str) -> Mapping[str, Any] | None:
     """Return the position and figures of a continuous query in the pipeline's heartbeat, or None."""
-    detail = read_heartbeat(settings.heartbeat).detail.get("ongoing", {})
+    detail = read_heartbeat(settings.heartbeat).detail.get("continuous", {})
     if "position" not in detail:
         return None
     return {"position": format_position(detail["position"]), **detail.get("figures", {}).get(id, {})}

@@ -131,7 +131,7 @@ def test_equal_addresses_are_evaluated_once_for_all_who_listen() -> None:
                 assert await heard(one, 1) == await heard(same, 1) == [7]
                 assert b"/7" in await lines.response.content.readany()
                 assert len(at.edge.evaluator) == 1
-                told = at.edge.parts.metrics.registry.get_sample_value("triplewire_sieve_queries_total")
+                told = at.edge.parts.metrics.registry.get_sample_value("triplewire_stream_filter_queries_total")
                 assert told == 1
 
     run(scene())
@@ -156,7 +156,7 @@ def test_a_filter_that_fails_cuts_off_its_listeners_and_nobody_else() -> None:
             async with at.listen(f"/streams/test?filter=failing&after={format_position(2)}") as beyond:
                 assert await heard(beyond, 1) == [14]
             failures = at.edge.parts.metrics.registry.get_sample_value(
-                "triplewire_sieves_failed_total", {"of": "filter"}
+                "triplewire_stream_filters_failed_total", {"of": "filter"}
             )
             assert failures == 2
 

@@ -90,7 +90,7 @@ def test_equal_queries_of_different_sieves_are_asked_once() -> None:
         StreamView("test", StreamFilter(source=("roof",), asks=(same,))),
     ]
     sieves.evaluate_now(entries(EVENTS), taps, {})
-    assert count(metrics, "triplewire_sieve_queries_total") == 1
+    assert count(metrics, "triplewire_stream_filter_queries_total") == 1
     sieves.close()
 
 
@@ -105,7 +105,7 @@ def test_a_filter_that_fails_fails_for_its_listeners_alone() -> None:
         assert positions(found.passed[whole]) == [1, 3, 4]
         assert [*found.failed] == [broken] * number
     assert found.failed[broken] == "the filter failing failed: it raised RuntimeError"
-    assert count(metrics, "triplewire_sieves_failed_total", of="filter") == 1
+    assert count(metrics, "triplewire_stream_filters_failed_total", of="filter") == 1
     sieves.close()
 
 
@@ -116,7 +116,7 @@ def test_a_query_that_takes_too_long_fails_for_its_listeners_alone() -> None:
     found = sieves.evaluate_now(entries(EVENTS), taps, {})
     assert ([*found.failed], [*found.passed]) == (taps[:1], taps[1:])
     assert "CPU time" in found.failed[taps[0]]
-    assert count(metrics, "triplewire_sieves_failed_total", of="query") == 1
+    assert count(metrics, "triplewire_stream_filters_failed_total", of="query") == 1
     sieves.close()
 
 
@@ -141,7 +141,7 @@ def test_what_a_query_does_not_decide_is_told_with_its_position() -> None:
     found = sieves.evaluate_now(entries(EVENTS, first=11), taps, {})
     assert [positions(found.passed[tap]) for tap in taps] == [[], []]
     assert found.undecided == {taps[0]: [11, 13, 14]}
-    assert count(metrics, "triplewire_sieve_undecided_total") == 3
+    assert count(metrics, "triplewire_stream_filter_undecided_total") == 3
     sieves.close()
 
 

@@ -198,7 +198,7 @@ class PublishEndpoint:
     def _decode(self, decoding: Callable[[], list[Decoded]]) -> list[Decoded]:
         began = time.thread_time()
         found = decoding()
-        self._metrics.cpu.add("door", time.thread_time() - began)
+        self._metrics.cpu.add("publish", time.thread_time() - began)
         return found
 
     def _count(self, events: int) -> None:

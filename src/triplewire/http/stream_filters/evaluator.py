@@ -397,10 +397,10 @@ class FilterEvaluator:
         except PluginFailed as error:
             name = "" if view.filter is None or view.filter.plugin is None else view.filter.plugin.name
             logger.error("the filter %s of the stream %s failed", name, view.stream, exc_info=error)
-            self._metrics.sieves_failed.labels("filter").inc()
+            self._metrics.stream_filters_failed.labels("filter").inc()
             result.failed[view] = f"the filter {name} failed: {error}"
         except QueryTooExpensive:
-            self._metrics.sieves_failed.labels("query").inc()
+            self._metrics.stream_filters_failed.labels("query").inc()
             result.failed[view] = _TOO_EXPENSIVE
 
     def _ask(self, entries: pa.Table, masks: Mapping[StreamView, Mask]) -> AskResults:
@@ -411,8 +411,8 @@ class FilterEvaluator:
         candidates = np.logical_or.reduce([masks[view] for view in asking])
         asks = {ask for each in asking.values() for ask in each}
         results = self._asks.evaluate(entries.filter(pa.array(candidates)), asks, self._asks_in_use())
-        self._metrics.sieve_undecided.inc(sum(int(mask.sum()) for mask in results.undecided.values()))
-        self._metrics.sieve_queries.inc(len(results.passed))
+        self._metrics.stream_filter_undecided.inc(sum(int(mask.sum()) for mask in results.undecided.values()))
+        self._metrics.stream_filter_queries.inc(len(results.passed))
         return results.spread(candidates)
 
     def _asks_in_use(self) -> set[AskFilter]:

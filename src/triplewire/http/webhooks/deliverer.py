@@ -226,7 +226,7 @@ class Deliverer:
             with context.traces.call(trace) as traced:
                 answer = await context.caller.post(self.hook.url, envelope.body, {**headers, **traced})
             target.failing = answer.unanswered
-        context.metrics.hook_calls.labels(
+        context.metrics.webhook_calls.labels(
             "taken" if answer.accepted else "refused" if answer.status else "failed"
         ).inc()
         if answer.gone:
@@ -239,7 +239,7 @@ class Deliverer:
             DeadLetter(self.hook.id, position, attempts, answer.reason, answer.status, now)
         )
         self._parked += 1
-        self._context.metrics.hooks_parked.inc()
+        self._context.metrics.dead_letters.inc()
 
     async def _redeliver(self, position: int) -> bool:
         """Whether the messages at a position are accepted now. Raises what `find` and histories raise."""

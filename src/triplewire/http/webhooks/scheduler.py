@@ -69,7 +69,7 @@ class Scheduler:
         for change in changes:
             await self._take(webhook_from_change(change))
             self._seen = change.position
-        self._context.metrics.hooks.set(len(self._deliverers))
+        self._context.metrics.webhooks.set(len(self._deliverers))
         if self._deliverers:
             await self._replay()
             self._note_idle()
@@ -79,7 +79,7 @@ class Scheduler:
             await self.step()
         except TriplewireError as error:
             logger.warning("webhooks could not be checked; trying again: %s", error)
-            self._context.metrics.stumbles.inc()
+            self._context.metrics.poll_failures.inc()
 
     async def _take(self, hook: Webhook) -> None:
         known = self._deliverers.get(hook.id)

@@ -182,8 +182,8 @@ class PipelineApplication:
             slow = start_slow_lane(work, self.settings.match_interval)
             queries += [] if slow is None else [slow]
         if all(query.name != CONTINUOUS_JOB for query in queries):
-            ongoing = start_continuous(work, self._continuous_options(work))
-            queries += [] if ongoing is None else [ongoing]
+            continuous = start_continuous(work, self._continuous_options(work))
+            queries += [] if continuous is None else [continuous]
 
     def _continuous_options(self, work: JobContext) -> ContinuousOptions:
         settings = self.settings

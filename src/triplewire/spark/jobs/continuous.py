@@ -57,7 +57,7 @@ A query with more is suspended."""
 PAGE_ROUNDS = 1_000
 """Rounds of one page of a backfill, at most: more than a chain has patterns."""
 
-CONTINUOUS_JOB = "ongoing"
+CONTINUOUS_JOB = "continuous"
 """The name of the streaming query, of its checkpoint, and of its figures in the heartbeat."""
 
 

@@ -85,7 +85,7 @@ class CpuCosts:
 
     def seconds(self) -> dict[str, float]:
         """Return the seconds of finished tasks, in the driver."""
-        accounts = {"kernel": self.kernel, "store": self.store, "slow": self.slow, "ongoing": self.continuous}
+        accounts = {"kernel": self.kernel, "store": self.store, "slow": self.slow, "continuous": self.continuous}
         return {name: account.value for name, account in accounts.items()}
 
 

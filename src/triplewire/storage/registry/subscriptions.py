@@ -180,7 +180,7 @@ def query_from_change(change: RegistryChange) -> ContinuousQuery:
 
 RENEWAL = "renewal"
 """The kind of the entry. From its position on they go by what was made anew."""
-_KEY = "ongoing"
+_KEY = "continuous"
 
 
 def request_renewal(registry: Registry) -> None:
