@@ -23,8 +23,8 @@ from triplewire.config.status import read_heartbeat, write_heartbeat
 from triplewire.continuous.batch_planner import Decisions
 from triplewire.continuous.join_network.join_order import ArrivalRates
 from triplewire.continuous.planner import NetworkProgram
-from triplewire.continuous.state import BEFORE_ALL, DistinctState, StateChangelog
-from triplewire.continuous.state_manager import NEVER, StateManager, read_due, read_queries
+from triplewire.continuous.state import BEFORE_ALL, NEVER, DistinctState, StateChangelog, read_due
+from triplewire.continuous.state_manager import StateManager, read_queries
 from triplewire.history.dataset_statistics import StatisticsFile, StatisticsRecord
 from triplewire.http.peers import repeaters
 from triplewire.http.peers.repeaters import Repeater

@@ -14,11 +14,11 @@ from tests.http.harness import House, body, house, run
 from triplewire.http.app import EdgeParts
 from triplewire.http.problems import respond_to_error
 from triplewire.model import errors
+from triplewire.model.events import STREAM_NAME_CHARACTERS
 from triplewire.rdf import SYNTAXES
 from triplewire.rdf.checks import BODY_BYTES
 from triplewire.rdf.envelopes import ENVELOPES
 from triplewire.rdf.terms import HEADER_CHARACTERS
-from triplewire.sparql.syntax.windows import STREAM_NAME_CHARACTERS
 from triplewire.storage.log.group_commit import GroupCommit
 from triplewire.testing import Fault, FaultyLog
 from triplewire.testing.samples import event

@@ -14,8 +14,8 @@ import pytest
 from tests.http.auth.test_auth import Acquaintances, bearer
 from tests.http.harness import Ear, House, house, run
 from triplewire.client.feeds import SseMessage
+from triplewire.continuous.state import PARTIAL_ROWS
 from triplewire.http.app import EdgeParts
-from triplewire.http.formats import notifications
 from triplewire.matching.plans import SOLUTIONS
 from triplewire.model import MATCHES, Event, format_position
 from triplewire.model.subscriptions import ANSWER, ContinuousQuery, Owner, QueryState
@@ -274,7 +274,7 @@ def test_one_that_is_suspended_tells_why_and_then_nothing(named: dict[str, Any] 
                 told = await ear.rest()
             for messages in (told, await rest(on)):
                 limit, end = (orjson.loads(each.data) for each in messages)
-                assert limit["limit"] == {"reached": "state", "most": notifications.ONGOING_ROWS}
+                assert limit["limit"] == {"reached": "state", "most": PARTIAL_ROWS}
                 assert "suspended" in end["detail"]
 
     run(scene())

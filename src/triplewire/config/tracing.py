@@ -12,9 +12,14 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, Final
 
 import orjson
+
+TRACED_EVENTS: Final = 128
+"""Events of one batch, or of one pass of a live source, that get spans: a collector needs examples. A batch of 20,000
+traced events would be 20,000 spans at once, of which the queue of the exporter holds 2,048."""
+
 
 HEADER = "traceparent"
 

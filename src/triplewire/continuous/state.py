@@ -22,12 +22,22 @@ import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from triplewire.config.files import replacing
 from triplewire.model.errors import Unavailable
+
+PARTIAL_ROWS: Final = 2_000_000
+"""Partial results that may wait for one more triple at one pattern of a continuous query, in one state partition: some
+500 MB. A query that has more is suspended, with those that share the pattern."""
+
+
+NEVER = 2**62
+"""The due time if no window waits to close."""
+
 
 BatchRound = tuple[int, int]
 """A batch and a round of it."""
@@ -248,3 +258,11 @@ class StateGenerations:
 
 def _list_partitions(path: Path) -> list[Path]:
     return [each for each in path.iterdir() if each.name != _DISTINCT]
+
+
+def read_due(path: Path) -> int:
+    """Read what the state manager wrote; never, if there is no such file."""
+    try:
+        return int(path.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return NEVER

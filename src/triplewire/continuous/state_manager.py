@@ -21,16 +21,13 @@ from pathlib import Path
 from triplewire.config.files import replace_file
 from triplewire.continuous.batch_planner import Decisions, registration_value
 from triplewire.continuous.planner import NetworkProgram
-from triplewire.continuous.state import DistinctState, StateChangelog, StateGenerations
+from triplewire.continuous.state import NEVER, DistinctState, StateChangelog, StateGenerations, read_due
 from triplewire.model.subscriptions import ContinuousQuery
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import QUERY
 
 KEPT_FILES = 4
 """Program and query files that stay: those of the current batch, and of one that may be replayed."""
-
-NEVER = 2**62
-"""The due time if no window waits to close."""
 
 
 class StateManager:
@@ -96,11 +93,3 @@ class StateManager:
 def read_queries(data: bytes) -> Sequence[RegistryChange]:
     """Read what `StateManager.write_queries` wrote."""
     return [RegistryChange(*each) for each in json.loads(data)]
-
-
-def read_due(path: Path) -> int:
-    """Read what `StateManager.write_due` wrote; never, if there is no such file."""
-    try:
-        return int(path.read_bytes())
-    except (FileNotFoundError, ValueError):
-        return NEVER

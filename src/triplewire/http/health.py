@@ -29,7 +29,7 @@ from triplewire.config.metrics import (
     sum_by_stream,
 )
 from triplewire.config.status import Heartbeat
-from triplewire.config.tracing import HEADER, TraceParent, Tracer, current_span, now_ns, parse_parents
+from triplewire.config.tracing import HEADER, TRACED_EVENTS, TraceParent, Tracer, current_span, now_ns, parse_parents
 from triplewire.http.auth import caller
 from triplewire.http.delivery.connections import ClientConnection
 from triplewire.http.delivery.topics import LiveTopic
@@ -42,10 +42,6 @@ from triplewire.model.clock import Clock
 from triplewire.security import Verb
 from triplewire.storage.log.ports import Publication
 from triplewire.storage.outbox import Outbox, OutboxLane
-
-TRACED_EVENTS: Final = 128
-"""Events of one batch, or of one pass of a live source, that get spans: a collector needs examples. A batch of 20,000
-traced events would be 20,000 spans at once, of which the queue of the exporter holds 2,048."""
 
 LAGGING_SECONDS: Final = 5.0
 """Age of an unmatched event from which on the status is `lagging`."""

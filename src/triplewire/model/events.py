@@ -20,7 +20,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NewType
+from typing import Final, NewType
 
 import numpy as np
 import pyarrow as pa
@@ -175,6 +175,9 @@ nothing else. It is null in all others."""
 
 STREAM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]*")
 """Names stand in URLs, so no character in them may need escaping."""
+
+STREAM_NAME_CHARACTERS: Final = 128
+"""The longest stream name; it is part of every stored quad and of metrics labels."""
 
 
 SYNTAX = iri(TW + "syntax")

@@ -13,9 +13,9 @@ from tests.http.resources.test_routes import call, controlled
 from triplewire.http.resources.ontologies import ONTOLOGY_BYTES, ONTOLOGY_TRIPLES, OntologyManager, format_ontology
 from triplewire.model import format_position
 from triplewire.model.errors import BadRequest, InputError, MalformedRdf, NotFound
+from triplewire.model.events import STREAM_NAME_CHARACTERS
 from triplewire.rdf import N_QUADS, SYNTAXES, TRIG, TURTLE, Syntax
 from triplewire.sparql.entailment import ontologies
-from triplewire.sparql.syntax.windows import STREAM_NAME_CHARACTERS
 from triplewire.storage.registry.ontologies import NEWEST_ONTOLOGIES, ONTOLOGIES_VERSION
 from triplewire.testing import TWIN_KINDS, open_twin
 

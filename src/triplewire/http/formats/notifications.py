@@ -10,12 +10,13 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from triplewire.continuous.state import PARTIAL_ROWS
 from triplewire.http.formats.messages import EntryPieces, Frames, MessageFormat, Notification, gap_notice
 from triplewire.matching.evaluator import PAIR_CPU_SECONDS
 from triplewire.matching.index import Membership
@@ -26,14 +27,10 @@ from triplewire.model import START, Kind, LimitReached, Subscription
 from triplewire.security import Visibility
 from triplewire.sparql import Query
 
-ONGOING_ROWS: Final = 2_000_000
-"""Partial results that may wait for one more triple at one pattern of a continuous query, in one state partition: some
-500 MB. A query that has more is suspended, with those that share the pattern."""
-
 MATCH_LIMITS = {
     LimitReached.SOLUTIONS: SOLUTIONS,
     LimitReached.WORK: PAIR_CPU_SECONDS,
-    LimitReached.STATE: ONGOING_ROWS,
+    LimitReached.STATE: PARTIAL_ROWS,
 }
 """Value of each limit: solutions, seconds, and rows."""
 

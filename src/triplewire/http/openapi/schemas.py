@@ -22,7 +22,7 @@ from inspect import cleandoc
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from triplewire.sparql.syntax.windows import STREAM_NAME_CHARACTERS
+from triplewire.model.events import STREAM_NAME_CHARACTERS
 
 Schema: TypeAlias = Mapping[str, Any]
 

@@ -24,11 +24,10 @@ from triplewire.continuous.join_network.kernels import ADDRESSES
 from triplewire.continuous.join_network.partition import BUCKETS
 from triplewire.continuous.planner import NetworkPlanner
 from triplewire.continuous.projection import construct_events
-from triplewire.continuous.state import BatchContext
+from triplewire.continuous.state import PARTIAL_ROWS, BatchContext
 from triplewire.continuous.state_manager import StateManager
 from triplewire.continuous.windows.partition import WindowFigures
 from triplewire.continuous.windows.results import results_to_events, suspended_queries
-from triplewire.http.formats.notifications import ONGOING_ROWS
 from triplewire.kernels.compiler import Int64
 from triplewire.matching.event_history import EventHistory
 from triplewire.model import MATCHES, Event, LimitReached
@@ -71,7 +70,7 @@ class ContinuousOptions:
     spread: bool
     interval: float
     distinct_limit: int = DISTINCT_ANSWERS
-    row_limit: int = ONGOING_ROWS
+    row_limit: int = PARTIAL_ROWS
     reorder: ReorderRules = field(default_factory=ReorderRules)
 
 

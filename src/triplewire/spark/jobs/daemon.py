@@ -11,7 +11,7 @@ import sys
 
 from pyspark import daemon
 
-from triplewire.spark.jobs.workers import freeze_heap, hide_pandas
+from triplewire.config.settings import hide
 
 PRELOADED = (
     "duckdb",
@@ -25,9 +25,11 @@ PRELOADED = (
 
 def preload() -> None:
     """Import what tasks need. None of it starts a thread that a fork would break."""
-    hide_pandas()
+    hide("pandas")
     for name in PRELOADED:
         importlib.import_module(name)
+    from triplewire.spark.jobs.workers import freeze_heap
+
     freeze_heap()
 
 

@@ -24,7 +24,6 @@ import pyarrow.compute as pc
 from pyspark import SparkContext
 
 from triplewire.config.settings import TIME_TRAVEL_HOURS
-from triplewire.http.server import FAREWELL_SECONDS
 from triplewire.model import Erasure
 from triplewire.model.clock import Clock
 from triplewire.model.errors import Conflict, TriplewireError
@@ -56,6 +55,9 @@ from triplewire.storage.registry.erasure import (
 )
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import LANE, QUERY, newest_renewal, request_renewal
+
+STOP_SECONDS: Final = 5.0
+"""Time that the maintenance thread has to end when the pipeline stops; it ends with its process in any case."""
 
 HOUSE_SECONDS: Final = 2.0
 """Seconds between two checks of the lake: as often as it grows by a few files."""
@@ -345,7 +347,7 @@ class MaintenanceThread:
         """Stop the current work. What was not committed is repeated another time."""
         self._stop.set()
         self._context.cancelJobGroup(MAINTENANCE_POOL)
-        self._thread.join(FAREWELL_SECONDS)
+        self._thread.join(STOP_SECONDS)
 
     def _run(self) -> None:
         self._context.setLocalProperty("spark.scheduler.pool", MAINTENANCE_POOL)

@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
-from triplewire.continuous.state_manager import read_due
+from triplewire.continuous.state import read_due
 from triplewire.model import MATCHED_COLUMNS
 from triplewire.model.clock import Clock, SystemClock
 from triplewire.spark.jobs.exchange import BLOCK_BYTES, BLOCKS, pack_table

@@ -18,9 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.streaming.query import StreamingQuery
 
-from triplewire.config.tracing import Tracer, now_ns, parse_parents
-from triplewire.http import consume
-from triplewire.http.health import TRACED_EVENTS
+from triplewire.config.tracing import TRACED_EVENTS, Tracer, now_ns, parse_parents
 from triplewire.model import format_position
 from triplewire.spark.jobs.match import collect_matches, match_blocks, match_slow_lane
 from triplewire.spark.jobs.ports import JobPorts
@@ -32,6 +30,9 @@ from triplewire.storage.log.ports import Log
 from triplewire.storage.outbox import OutboxLane
 from triplewire.storage.registry.ports import Registry
 from triplewire.storage.registry.subscriptions import LANE, Lane, lane_to_value
+
+TRACED_READ_EVENTS: Final = 20_000
+"""Events of a batch that are read again to find those that are traced: some 50 ms."""
 
 STORE_EVENTS: Final = 60_000
 """Events in one batch of `store` where it is behind: some two seconds. Workers do not hold them all at once."""
@@ -108,7 +109,7 @@ class JobContext:
         """Add a span for a batch to the traces of its events."""
         if self.traces is None:
             return
-        entries = self.log.read(after, upto, consume.PAGE_EVENTS)
+        entries = self.log.read(after, upto, TRACED_READ_EVENTS)
         found = parse_parents(entries["extensions"].to_pylist(), TRACED_EVENTS)
         if found:
             self.traces.batch(

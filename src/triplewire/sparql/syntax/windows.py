@@ -7,7 +7,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Final, TypeAlias
 
-from triplewire.model.events import STREAM_NAME
+from triplewire.model.events import STREAM_NAME, STREAM_NAME_CHARACTERS
 from triplewire.sparql.syntax.cursor import Cursor, WindowClause, WindowDeclarations, WindowKind
 from triplewire.sparql.syntax.lexer import Token
 from triplewire.sparql.syntax.terms import at_iri, parse_iri_text
@@ -21,10 +21,6 @@ separately."""
 
 QUERY_WINDOW_TRIPLES: Final = 1_000_000
 """The largest range of a window that counts triples, or its step: at worst some 300 MB are kept."""
-
-STREAM_NAME_CHARACTERS: Final = 128
-"""The longest stream name; it is part of every stored quad and of metrics labels."""
-
 
 _XSD = re.compile(r"(-?)P(?=.)(?:(\d+)D)?(?:T(?=.)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.ASCII)
 _SHORT = re.compile(r"(-?)(\d+(?:\.\d+)?)(d|h|m|s|ms)", re.ASCII)

@@ -9,8 +9,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from triplewire.model.errors import BadRequest
-from triplewire.model.events import STREAM_NAME
-from triplewire.sparql.syntax.windows import STREAM_NAME_CHARACTERS
+from triplewire.model.events import STREAM_NAME, STREAM_NAME_CHARACTERS
 from triplewire.storage.registry.ports import RegistryChange
 
 T = TypeVar("T")
