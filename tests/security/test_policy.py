@@ -9,7 +9,7 @@ from triplewire.model.terms import RDF_TYPE
 from triplewire.security.policy import HEADER_PREDICATES, parse_policy, publish_permit_of, visibility_of
 from triplewire.security.principals import EVERYONE, Principal, Verb
 from triplewire.security.visibility import NONE_VISIBLE, PatternSet, Visibility
-from triplewire.sparql.algebra import HEADER_PREDICATES as HEADER_PREDICATES_scans
+from triplewire.sparql.algebra import HEADER_PREDICATES as QUERY_PREDICATES
 
 WARD = """
 [default]
@@ -196,4 +196,4 @@ def test_a_document_has_a_limit() -> None:
 
 
 def test_the_headers_that_no_rule_speaks_of_are_those_that_queries_know() -> None:
-    assert set(HEADER_PREDICATES) == set(HEADER_PREDICATES_scans)
+    assert set(HEADER_PREDICATES) == set(QUERY_PREDICATES)

@@ -78,7 +78,7 @@ def test_what_is_allowed_is_called_in_whatever_way_it_is_written_and_nothing_bes
 
 
 def test_a_setting_that_is_no_network_is_refused() -> None:
-    with pytest.raises(BadRequest, match="hook_networks"):
+    with pytest.raises(BadRequest, match="webhook_networks"):
         AllowedNetworks.parsed(["localhost"])
 
 

@@ -57,7 +57,7 @@ class AllowedNetworks:
             try:
                 found.append(ip_network(text))
             except ValueError as error:
-                raise BadRequest(f"hook_networks: {text!r} is no address or network: {error}") from None
+                raise BadRequest(f"webhook_networks: {text!r} is no address or network: {error}") from None
         return cls(tuple(found))
 
     def permit(self, text: str) -> bool:
@@ -151,7 +151,7 @@ def is_address(host: str) -> bool:
 
 def refusal_detail(address: str) -> str:
     """Why an address is not called, and what would change that."""
-    return f"{address} is not a public address; the setting hook_networks allows others, such as 127.0.0.0/8"
+    return f"{address} is not a public address; the setting webhook_networks allows others, such as 127.0.0.0/8"
 
 
 PREFIX = "whsec_"

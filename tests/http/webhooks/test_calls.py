@@ -130,7 +130,7 @@ def test_an_address_inside_is_refused_when_the_subscription_is_made() -> None:
             wish = {"sparql": "ASK { ?s ?p ?o }", "webhook": {"url": at.receiver.url}}
             problem = await at.at.problem("POST", "/subscriptions", json=wish)
             assert (problem["status"], problem["field"]) == (422, "webhook")
-            assert "hook_networks" in problem["detail"]
+            assert "webhook_networks" in problem["detail"]
 
     run(story())
 

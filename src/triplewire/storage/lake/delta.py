@@ -140,7 +140,7 @@ _CONFIGURATION = {
     "delta.dataSkippingStatsColumns": ",".join(RANGED),
 }
 
-# The housekeeper writes checkpoints and cleans the log, so that no batch waits for it.
+# Maintenance writes checkpoints and cleans the log, so that no batch waits for it.
 _NOTHING_MORE = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
 

@@ -31,7 +31,7 @@ ERASURE_MARK = "triplewire.erased"
 """In the metadata of a file: the ids of the erasures that it was written anew for."""
 
 UNFINISHED = ".erasing"
-"""How the name of a file ends while it is written; the next who keeps house takes it away."""
+"""How the name of a file ends while it is written; the next maintenance run removes it."""
 
 _ENDING = 8
 """The last bytes of a Parquet file: the length of what it says of itself, and four letters."""
