@@ -123,9 +123,9 @@ async def cut_off(opened: Browser) -> None:
     async with house() as at:
         at.append(1, 2)
         task = asyncio.create_task(opened.run(at.url, EVENT_SOURCE % f"{at.url}/streams/test?after=earliest"))
-        while not len(at.edge.events.topic):
+        while not (channels := at.edge.events.topic.channels(StreamView("test"))):
             await asyncio.sleep(0)
-        (channel,) = at.edge.events.topic.channels(StreamView("test"))
+        (channel,) = channels
         for listener in channel:
             assert isinstance(listener.connection, HttpConnection)
             listener.connection.transport.abort()
