@@ -52,7 +52,7 @@ POLICIES = {
     "class": _DENY.format('classes = ["<urn:bench:Secret>"]'),
 }
 """No policy, one that denies a predicate that every event has, and one that denies a class that no event has."""
-SIGHTS = {
+VISIBILITIES = {
     "open": None,
     "predicate": Visibility(predicates=PatternSet.of(["*"], ["<urn:bench:place>"])),
     "class": Visibility(classes=PatternSet.of(["*"], ["<urn:bench:Secret>"])),
@@ -200,7 +200,10 @@ def measure_policies() -> Report:
 
 def _measure_matching() -> dict[str, list[float]]:
     """Match the same events with subscriptions for one value each."""
-    matchers = {name: Matcher.from_changes(_make_changes(SUBSCRIPTIONS, sight)) for name, sight in SIGHTS.items()}
+    matchers = {
+        name: Matcher.from_changes(_make_changes(SUBSCRIPTIONS, visibility))
+        for name, visibility in VISIBILITIES.items()
+    }
     taken: dict[str, list[float]] = {name: [] for name in matchers}
     for number in range(ROUNDS + 1):
         first = SUBSCRIPTIONS + 1 + number * EVENTS
@@ -212,11 +215,11 @@ def _measure_matching() -> dict[str, list[float]]:
     return taken
 
 
-def _make_changes(count: int, sight: Visibility | None) -> list[RegistryChange]:
+def _make_changes(count: int, visibility: Visibility | None) -> list[RegistryChange]:
     found: dict[str, RegistryChange] = {}
     for number in range(1, count + 1):
         text = f"ASK {{ ?o <urn:bench:sensor> <urn:sensor:{number}> ; <urn:bench:value> ?v FILTER(?v > 10) }}"
-        lifted = lift_request(ShapeRequest(text, False, sight=sight))
+        lifted = lift_request(ShapeRequest(text, False, visibility=visibility))
         made = Subscription(str(number), text, Kind.SIGNAL, lifted.shape.key, lifted.constants)
         found.setdefault("shape", RegistryChange(1, SHAPE, lifted.shape.key, lifted.shape.to_value()))
         found[made.id] = RegistryChange(number, SUBSCRIPTION, made.id, subscription_to_value(made))

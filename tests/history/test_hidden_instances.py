@@ -1,4 +1,4 @@
-"""What is hidden, as the lake grows, loses rows, and is asked for as it was; and which files are read for a sight."""
+"""Hidden instances as the lake grows, loses rows, and is read as it was; and the files read under a visibility."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def a(subject: str, class_: str) -> str:
 
 
 def hidden(
-    duck: duckdb.DuckDBPyConnection, tables: HiddenInstances, sight: Visibility, snapshot: Snapshot
+    duck: duckdb.DuckDBPyConnection, tables: HiddenInstances, visible: Visibility, snapshot: Snapshot
 ) -> list[tuple[int, str]]:
-    table = tables.find_table(sight, snapshot)
+    table = tables.find_table(visible, snapshot)
     found = duck.execute(f"FROM {table} ORDER BY ALL").fetchall()
     return [(position, node.removeprefix(f"<{E}").removesuffix(">")) for position, node in found]
 
@@ -68,8 +68,8 @@ def test_those_used_least_recently_make_room(tmp_path: Path, monkeypatch: pytest
     lake, duck = Growing(tmp_path), duckdb.connect()
     tables, found = HiddenInstances(duck), lake.grow([a("x", "C0"), a("y", "C1"), a("z", "C2")])
     for number in (0, 1, 0, 2, 1, 2, 0):
-        sight = Visibility(classes=PatternSet.of(["*"], [iri(f"C{number}")]))
-        assert hidden(duck, tables, sight, found) == [(1, "xyz"[number])]
+        visible = Visibility(classes=PatternSet.of(["*"], [iri(f"C{number}")]))
+        assert hidden(duck, tables, visible, found) == [(1, "xyz"[number])]
     assert len(duck.execute("SHOW TABLES").fetchall()) == 2
 
 
@@ -93,7 +93,7 @@ def test_an_older_version_is_seen_as_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sight", "files"),
+    ("visible", "files"),
     [
         (Visibility(predicates=PatternSet.of(["*"], [iri("p")])), 3),
         (Visibility(predicates=PatternSet.of([iri("p")])), 1),
@@ -103,13 +103,13 @@ def test_an_older_version_is_seen_as_it_was(tmp_path: Path) -> None:
         (Visibility(streams=PatternSet.of(["t*"])), 3),
     ],
 )
-def test_files_without_anything_in_sight_are_not_read(tmp_path: Path, sight: Visibility, files: int) -> None:
+def test_files_without_anything_visible_are_not_read(tmp_path: Path, visible: Visibility, files: int) -> None:
     lake = Growing(tmp_path)
     for name in ("p", "q", "r"):
         found = lake.grow([triple("x", name, typed("1", "integer"))])
     engine = DuckDbEngine(tmp_path, copies=False)
     compiled = compile_query(parse_query("SELECT * { ?s ?p ?o }"), "duckdb")
-    _, scanned = engine._rewrite(compiled, found, sight)
+    _, scanned = engine._rewrite(compiled, found, visible)
     assert len(scanned.files) == files
 
 
@@ -119,16 +119,16 @@ def test_triple_terms_are_hidden_where_a_predicate_is(tmp_path: Path) -> None:
     found, engine = lake.grow([quoted, triple("x", "p", "y")]), DuckDbEngine(tmp_path)
     compiled = compile_query(parse_query("SELECT ?o { ?s ?p ?o }"), "duckdb")
 
-    def rows(sight: Visibility | None) -> int:
-        return sum(each.num_rows for each in engine.batches(compiled, found, QueryLimits(), sight))
+    def rows(visible: Visibility | None) -> int:
+        return sum(each.num_rows for each in engine.batches(compiled, found, QueryLimits(), visible))
 
     assert rows(None) == rows(Visibility(streams=PatternSet.of(["test"]))) == 2
     assert rows(Visibility(predicates=PatternSet.of(["*"], [iri("r")]))) == rows(SECRET) == 1
     assert len(asked(engine, found, "SELECT ?o { ?s ?p ?o }")) == 2
 
 
-def test_a_request_takes_its_sight_to_another_process() -> None:
-    sight = Visibility(streams=PatternSet.of(["a", "b*"], ["bc"]), classes=PatternSet.of(["*"], [iri("Secret")]))
-    request = HistoryRequest("ASK {}", default_graphs=("urn:g",), visibility=sight)
+def test_a_request_takes_its_visibility_to_another_process() -> None:
+    visible = Visibility(streams=PatternSet.of(["a", "b*"], ["bc"]), classes=PatternSet.of(["*"], [iri("Secret")]))
+    request = HistoryRequest("ASK {}", default_graphs=("urn:g",), visibility=visible)
     assert HistoryRequest.from_json(orjson.loads(orjson.dumps(request.to_json()))) == request
     assert "visibility" not in HistoryRequest("ASK {}").to_json()

@@ -100,7 +100,7 @@ CASES = sorted((Path(__file__).parent / "cases").glob("*.json"))
 def test_both_engines_see_the_same(session: SparkSession, tmp_path: Path, case: Path) -> None:
     """What is hidden is hidden in the rounds of a closure, too, and from headers and what is joined."""
     world = World.from_json(orjson.loads(case.read_bytes()))
-    sight = visibility_of(world.principal, Verb.QUERY, parse_policy(world.policy()))
+    visibility = visibility_of(world.principal, Verb.QUERY, parse_policy(world.policy()))
     found, duck = snapshot(tmp_path, world.occurrences, parted=True), DuckDbEngine(tmp_path)
     for text in (
         "SELECT * { ?s ?p ?o }",
@@ -110,8 +110,8 @@ def test_both_engines_see_the_same(session: SparkSession, tmp_path: Path, case: 
         "SELECT * { ?s ?p ?o FILTER NOT EXISTS { GRAPH ?g { ?s a ?c } } } ORDER BY ?p LIMIT 2",
     ):
         query = parse_query(text)
-        theirs, _ = query_engine.prune_query(session, compile_query(query, "spark", steady=True), found, sight)
-        ours = duck.batches(compile_query(query, "duckdb", steady=True), found, QueryLimits(), sight)
+        theirs, _ = query_engine.prune_query(session, compile_query(query, "spark", steady=True), found, visibility)
+        ours = duck.batches(compile_query(query, "duckdb", steady=True), found, QueryLimits(), visibility)
         assert query_engine.run_query(session, theirs).to_pylist() == [
             row for batch in ours for row in batch.to_pylist()
         ]

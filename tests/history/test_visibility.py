@@ -101,11 +101,11 @@ def history(
     return HistoryExecutor(Shelved([found]), DuckDbEngine(Path(path), copies=copies), compiler=compiler)
 
 
-def asked(at: HistoryExecutor, text: str, sight: Visibility, **said: Any) -> bytes:  # noqa: ANN401
+def asked(at: HistoryExecutor, text: str, visibility: Visibility, **said: Any) -> bytes:  # noqa: ANN401
     form = (
         None if "explain" in said else "ntriples" if any(word in text for word in ("CONSTRUCT", "DESCRIBE")) else "json"
     )
-    request = HistoryRequest(text, format=form, visibility=sight, **said)
+    request = HistoryRequest(text, format=form, visibility=visibility, **said)
     with at.start_deadline(request) as deadline:
         return b"".join(at.answer(request, deadline).chunks)
 
@@ -117,14 +117,14 @@ def store(world: World) -> ox.Store:
     return found
 
 
-def check_oracle(at: HistoryExecutor, text: str, sight: Visibility, found: Any) -> None:  # noqa: ANN401
+def check_oracle(at: HistoryExecutor, text: str, visibility: Visibility, found: Any) -> None:  # noqa: ANN401
     if isinstance(found, ox.QuerySolutions):
-        assert oracle.bag(orjson.loads(asked(at, text, sight))) == oracle.bag_of(found)
+        assert oracle.bag(orjson.loads(asked(at, text, visibility))) == oracle.bag_of(found)
     elif isinstance(found, ox.QueryTriples):
-        lines = asked(at, text, sight)
+        lines = asked(at, text, visibility)
         assert set(ox.parse(lines, format=ox.RdfFormat.N_TRIPLES)) == {ox.Quad(*triple) for triple in found}
     else:
-        assert orjson.loads(asked(at, text, sight))["boolean"] is bool(found)
+        assert orjson.loads(asked(at, text, visibility))["boolean"] is bool(found)
 
 
 def check(world: World, texts: list[str], compiler: QueryCompiler, *, parted: bool, copies: bool) -> None:
@@ -133,16 +133,16 @@ def check(world: World, texts: list[str], compiler: QueryCompiler, *, parted: bo
     except BadRequest:
         assume(False)
         raise
-    sight = visibility_of(world.principal, Verb.QUERY, policy) or ALL_VISIBLE
+    visibility = visibility_of(world.principal, Verb.QUERY, policy) or ALL_VISIBLE
     with TemporaryDirectory() as one, TemporaryDirectory() as two:
         whole = history(one, world.occurrences, compiler, parted=parted, copies=copies)
         less = history(two, world.seen(), compiler, parted=parted, copies=copies)
         for text in texts:
             if text in ORACLE:
-                check_oracle(whole, text, sight, store(world).query(text))
-            assert asked(whole, text, sight) == asked(less, text, sight)
+                check_oracle(whole, text, visibility, store(world).query(text))
+            assert asked(whole, text, visibility) == asked(less, text, visibility)
         for said in ({"explain": "text"}, {"explain": "json"}, {"entailment": "rdfs"}):
-            assert asked(whole, texts[0], sight, **said) == asked(less, texts[0], sight, **said)
+            assert asked(whole, texts[0], visibility, **said) == asked(less, texts[0], visibility, **said)
         whole.close()
         less.close()
 

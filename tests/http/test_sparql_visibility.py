@@ -46,7 +46,7 @@ async def guarded() -> AsyncIterator[House]:
 
 
 async def carried(at: House, who: str, method: str = "GET") -> Visibility | None:
-    """The sight that the query of somebody goes on with."""
+    """The visibility that the query of somebody goes on with."""
     given: dict[str, Any] = {"params" if method == "GET" else "data": {"query": "ASK {}"}}
     async with at.session.request(method, at.url + "/sparql", headers=bearer(who), **given) as response:
         found: dict[str, Any] = orjson.loads(await response.read())

@@ -39,7 +39,7 @@ from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subsc
 CLASSES = (f"<{EX}C>", f"<{EX}D>")
 TYPED = tuple(f"{each} {RDF_TYPE} {kind}" for each in RESOURCES for kind in CLASSES)
 NESTED = (f"{RESOURCES[0]} {LINKS[0]} <<( {RESOURCES[1]} {LINKS[1]} {RESOURCES[2]} )>>",)
-SIGHTS = [
+VISIBILITIES = [
     Visibility(predicates=PatternSet.of(["*"], [LINKS[0]])),
     Visibility(predicates=PatternSet.of(["*"], [VALUE])),
     Visibility(predicates=PatternSet.of(["*"], [RDF_TYPE])),
@@ -66,22 +66,22 @@ FLAT = [
 Redacted = tuple[tuple[str, ...], ...]
 
 
-def by_hand(given: Data, sight: Visibility) -> Data:
+def by_hand(given: Data, visibility: Visibility) -> Data:
     """The rules, word by word, over triples that pyoxigraph has read."""
-    return Data(tuple(tuple(_left(lines, sight)) for lines in given.events))
+    return Data(tuple(tuple(_left(lines, visibility)) for lines in given.events))
 
 
-def _left(lines: Sequence[str], sight: Visibility) -> list[str]:
+def _left(lines: Sequence[str], visibility: Visibility) -> list[str]:
     triples = [(line, next(iter(ox.parse(f"{line} .", format=ox.RdfFormat.N_TRIPLES)))) for line in lines]
     hidden = {
         str(each.subject)
         for _, each in triples
-        if str(each.predicate) == RDF_TYPE and _out(str(each.object), sight.classes)
+        if str(each.predicate) == RDF_TYPE and _out(str(each.object), visibility.classes)
     }
     return [
         line
         for line, each in triples
-        if not _out(str(each.predicate), sight.predicates)
+        if not _out(str(each.predicate), visibility.predicates)
         and hidden.isdisjoint({str(each.subject), str(each.object)})
         and not isinstance(each.object, ox.Triple)
     ]
@@ -106,7 +106,7 @@ def answers(lifted: LiftedShape, kind: Kind, published: Sequence[Event]) -> list
     matches = Matcher.from_changes(changes_of(lifted, kind)).match(batch)
     shape = Shape.from_value(lifted.shape.to_value())
     wanted = [MatchSelector(1, END, shape_memberships(shape).of(lifted.constants))]
-    rows = {row["position"]: row for row in redact_entries(batch, shape.sight).to_pylist()}
+    rows = {row["position"]: row for row in redact_entries(batch, shape.visibility).to_pylist()}
     told: dict[int, Answer] = {}
     for group in group_matches(matches, wanted):
         for position, numbers in zip(group.positions, group.rows, strict=True):
@@ -132,15 +132,15 @@ def _nothing(text: str, names: Sequence[str]) -> Answer:
     return False if "ASK" in text else Rows(tuple(names), ())
 
 
-def hold(given: Data, question: Question, sight: Visibility) -> None:
+def hold(given: Data, question: Question, visibility: Visibility) -> None:
     try:
-        lifted = lift_request(ShapeRequest(question.text, True, sight=sight))
+        lifted = lift_request(ShapeRequest(question.text, True, visibility=visibility))
     except Unsupported:
         return
-    left = by_hand(given, sight)
+    left = by_hand(given, visibility)
     for graph, found in zip(given.graphs, answers(lifted, Kind.BINDINGS, events(given)), strict=True):
         if not left.events[left.graphs.index(graph)]:
-            assert found is None, "an event of which nothing is in sight is not there"
+            assert found is None, "an event of which nothing is visible is not there"
         else:
             none = _nothing(question.head, lifted.shape.query.projection)
             hold_on_event(left, graph, question, partial(_told, found, none))
@@ -169,29 +169,29 @@ def test_generated_subscriptions(part: int) -> None:
 
     @seed_of(part)
     @examples(12)
-    @given(richer, one_event | flat, st.sampled_from(SIGHTS))
-    def found(given: Data, question: Question, sight: Visibility) -> None:
-        hold(given, question, sight)
+    @given(richer, one_event | flat, st.sampled_from(VISIBILITIES))
+    def found(given: Data, question: Question, visibility: Visibility) -> None:
+        hold(given, question, visibility)
 
     found()
 
 
-@pytest.mark.parametrize("sight", SIGHTS)
+@pytest.mark.parametrize("visibility", VISIBILITIES)
 @pytest.mark.parametrize("kind", [Kind.SIGNAL, Kind.EVENT])
-def test_every_event_is_told_of_which_something_is_in_sight(sight: Visibility, kind: Kind) -> None:
+def test_every_event_is_told_of_which_something_is_visible(visibility: Visibility, kind: Kind) -> None:
     given = Data(
         ((*TYPED[:1], f"{RESOURCES[0]} {VALUE} {RESOURCES[1]}"), (f"{RESOURCES[1]} {LINKS[0]} {RESOURCES[2]}",))
     )
-    found = answers(lift_request(ShapeRequest(None, False, sight=sight)), kind, events(given))
-    assert [each is not None for each in found] == [bool(each) for each in by_hand(given, sight).events]
+    found = answers(lift_request(ShapeRequest(None, False, visibility=visibility)), kind, events(given))
+    assert [each is not None for each in found] == [bool(each) for each in by_hand(given, visibility).events]
 
 
-@pytest.mark.parametrize("sight", SIGHTS)
-def test_a_vocabulary_that_is_out_of_sight_is_none(sight: Visibility) -> None:
+@pytest.mark.parametrize("visibility", VISIBILITIES)
+def test_a_vocabulary_that_is_hidden_is_none(visibility: Visibility) -> None:
     given = Data(((f"{RESOURCES[0]} {VALUE} {RESOURCES[1]}", f"{RESOURCES[1]} {LINKS[0]} {RESOURCES[2]}"),))
-    asked = ShapeRequest(None, False, EventSelector(vocabulary=(f"{EX}v",)), sight=sight)
+    asked = ShapeRequest(None, False, EventSelector(vocabulary=(f"{EX}v",)), visibility=visibility)
     (found,) = answers(lift_request(asked), Kind.SIGNAL, events(given))
-    assert (found is not None) is any(VALUE in line for line in by_hand(given, sight).events[0])
+    assert (found is not None) is any(VALUE in line for line in by_hand(given, visibility).events[0])
 
 
 def test_what_the_index_decides_it_still_decides() -> None:
@@ -203,21 +203,21 @@ def test_what_the_index_decides_it_still_decides() -> None:
         ("ASK { ?s ?p ?o }", False),
         ("ASK { ?s :p ?o OPTIONAL { ?s :v ?v } }", False),
     ]:
-        shape = lift_request(ShapeRequest(PREFIXES + text, text.startswith("SELECT"), sight=denied)).shape
+        shape = lift_request(ShapeRequest(PREFIXES + text, text.startswith("SELECT"), visibility=denied)).shape
         assert (shape_memberships(shape).program is not None) is decided, text
 
 
 def test_where_a_class_is_denied_the_index_decides_on_events_without_it() -> None:
-    sight = Visibility(classes=PatternSet.of(["*"], [f"<{EX}Secret>"]), predicates=PatternSet.of(["*"], [VALUE]))
+    visibility = Visibility(classes=PatternSet.of(["*"], [f"<{EX}Secret>"]), predicates=PatternSet.of(["*"], [VALUE]))
     for text, decided in [
         ("ASK { ?s :p :b }", True),
         ("SELECT * { ?s :p ?o FILTER(?o > 3) }", True),
         ("ASK { ?s ?p ?o }", False),
         ("ASK { ?s :p ?o OPTIONAL { ?s :v ?v } }", False),
     ]:
-        lifted = lift_request(ShapeRequest(PREFIXES + text, text.startswith("SELECT"), sight=sight))
+        lifted = lift_request(ShapeRequest(PREFIXES + text, text.startswith("SELECT"), visibility=visibility))
         assert (shape_memberships(lifted.shape).program is not None) is decided, text
-    lifted = lift_request(ShapeRequest(PREFIXES + "ASK { ?s :p ?o }", False, sight=sight))
+    lifted = lift_request(ShapeRequest(PREFIXES + "ASK { ?s :p ?o }", False, visibility=visibility))
     batch = entries(
         {
             10: Event(f"{EX}e1", f"<{EX}a>\t<{EX}p>\t<{EX}b>"),
@@ -233,10 +233,10 @@ def test_where_a_class_is_denied_the_index_decides_on_events_without_it() -> Non
 def test_who_sees_all_quads_shares_the_shape_of_those_who_see_everything() -> None:
     text = PREFIXES + "ASK { ?s ?p ?o }"
     streams = Visibility(streams=PatternSet.of(["home"]), graphs=PatternSet.of([f"<{EX}*"]))
-    assert lift_request(ShapeRequest(text, False, sight=streams)) == lift_request(ShapeRequest(text, False))
+    assert lift_request(ShapeRequest(text, False, visibility=streams)) == lift_request(ShapeRequest(text, False))
 
 
-def test_texts_that_differ_in_constants_are_lifted_once_and_never_for_another_sight() -> None:
+def test_texts_that_differ_in_constants_are_lifted_once_and_never_for_another_visibility() -> None:
     made = list[ShapeRequest]()
 
     def make(asked: ShapeRequest) -> LiftedShape:
@@ -244,15 +244,15 @@ def test_texts_that_differ_in_constants_are_lifted_once_and_never_for_another_si
         return lift_request(asked)
 
     texts = PreparedShapes(make)
-    for sight in (SIGHTS[0], SIGHTS[6], None):
+    for visibility in (VISIBILITIES[0], VISIBILITIES[6], None):
         for name in "abcd":
-            asked = ShapeRequest(PREFIXES + f"ASK {{ :{name} ?p ?o }}", False, sight=sight)
+            asked = ShapeRequest(PREFIXES + f"ASK {{ :{name} ?p ?o }}", False, visibility=visibility)
             assert texts.lift(asked) == lift_request(asked)
     assert len(made) == 3 * 3
 
 
 def test_a_predicate_is_never_taken_for_another_one() -> None:
-    texts, sight = PreparedShapes(), SIGHTS[4]
+    texts, visibility = PreparedShapes(), VISIBILITIES[4]
     for name in "pqvp":
-        asked = ShapeRequest(PREFIXES + f"ASK {{ ?s :{name} :b }}", False, sight=sight)
+        asked = ShapeRequest(PREFIXES + f"ASK {{ ?s :{name} :b }}", False, visibility=visibility)
         assert texts.lift(asked) == lift_request(asked)

@@ -64,7 +64,7 @@ NO_DIAGNOSES = PatternSet.of(["*"], ["<https://care.example/ns#Diagnosis>"])
 
 
 @pytest.mark.parametrize(
-    ("principal", "sight"),
+    ("principal", "visibility"),
     [
         (somebody("ann", "doctor"), Visibility(streams=PatternSet.of(["ward-*"]))),
         (
@@ -79,17 +79,17 @@ NO_DIAGNOSES = PatternSet.of(["*"], ["<https://care.example/ns#Diagnosis>"])
         (somebody("ann", "doctor", grants=("consume",)), NONE_VISIBLE),
     ],
 )
-def test_what_somebody_sees(principal: Principal, sight: Visibility) -> None:
-    assert seen(principal) == sight
+def test_what_somebody_sees(principal: Principal, visibility: Visibility) -> None:
+    assert seen(principal) == visibility
 
 
-def test_whoever_sees_everything_has_no_sight() -> None:
+def test_whoever_sees_everything_has_no_visibility() -> None:
     assert visibility_of(EVERYONE, Verb.QUERY, None) is None
     assert seen(EVERYONE, '[default]\nsee = "allow"\npublish = "deny"') is None
     assert visibility_of(somebody("a", grants=("query:x",)), Verb.QUERY, None) == Visibility(PatternSet.of(["x"]))
 
 
-def test_one_sight_is_made_once() -> None:
+def test_one_visibility_is_made_once() -> None:
     policy = parse_policy(WARD)
     assert visibility_of(somebody("b", "nurse"), Verb.QUERY, policy) is visibility_of(
         somebody("b", "nurse"), Verb.QUERY, policy

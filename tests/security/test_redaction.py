@@ -1,4 +1,4 @@
-"""Tables of entries as somebody sees them: each row as the sight says of its event."""
+"""Tables of entries as somebody sees them: each row as the visibility says of its event."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TABLE = pa.Table.from_pylist(ROWS, schema=SCHEMA)
 
 
 @pytest.mark.parametrize(
-    "sight",
+    "visibility",
     [
         ALL_VISIBLE,
         NONE_VISIBLE,
@@ -30,13 +30,13 @@ TABLE = pa.Table.from_pylist(ROWS, schema=SCHEMA)
         Visibility(streams=PatternSet.of(["c*"]), predicates=PatternSet.of(["<urn:q>"])),
     ],
 )
-def test_each_row_is_what_the_sight_leaves_of_it(sight: Visibility) -> None:
-    seen = ((row, sight.redacted(str(row["stream"]), str(row["event"]), str(row["text"]))) for row in ROWS)
-    found = redact_entries(sight, TABLE)
+def test_each_row_is_what_the_visibility_leaves_of_it(visibility: Visibility) -> None:
+    seen = ((row, visibility.redacted(str(row["stream"]), str(row["event"]), str(row["text"]))) for row in ROWS)
+    found = redact_entries(visibility, TABLE)
     assert found.to_pylist() == [{**row, "text": text} for row, text in seen if text is not None]
     assert found.schema == SCHEMA
-    assert redact_entries(sight, TABLE.slice(0, 0)).num_rows == 0
+    assert redact_entries(visibility, TABLE.slice(0, 0)).num_rows == 0
 
 
-def test_a_table_that_is_all_in_sight_is_the_same() -> None:
+def test_a_table_that_is_all_visible_is_the_same() -> None:
     assert redact_entries(Visibility(predicates=PatternSet.of(["*"], ["<urn:r>"])), TABLE) is TABLE

@@ -1,4 +1,4 @@
-"""What a sight leaves of an event, by the pictures in the module."""
+"""What a visibility leaves of an event, by the pictures in the module."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def lines(text: str | None) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("sight", "left"),
+    ("visibility", "left"),
     [
         (ALL_VISIBLE, [0, 1, 2, 3, 4]),
         (Visibility(predicates=without(Q)), [0, 1, 2, 4]),
@@ -50,32 +50,32 @@ def lines(text: str | None) -> list[int]:
         (NONE_VISIBLE, [0, 1, 2, 3, 4]),
     ],
 )
-def test_quads_out_of_sight_are_not_there(sight: Visibility, left: list[int]) -> None:
-    assert lines(sight.visible(TEXT)) == left
-    assert Visibility.from_json(sight.to_json()) == sight
+def test_hidden_quads_are_not_there(visibility: Visibility, left: list[int]) -> None:
+    assert lines(visibility.visible(TEXT)) == left
+    assert Visibility.from_json(visibility.to_json()) == visibility
 
 
-def test_an_event_of_which_nothing_is_in_sight_is_not_there() -> None:
+def test_an_event_of_which_nothing_is_visible_is_not_there() -> None:
     assert Visibility(predicates=without(P)).visible(f'<urn:a>\t{P}\t"1"') is None
 
 
 def test_streams_and_graphs_hide_events_whole() -> None:
-    sight = Visibility(streams=PatternSet.of(["city-*"], ["city-north"]), graphs=without("<urn:secret:*"))
-    assert sight.redacted("city-south", "urn:open:1", TEXT) == TEXT
-    assert sight.redacted("city-north", "urn:open:1", TEXT) is None
-    assert sight.redacted("home", "urn:open:1", TEXT) is None
-    assert sight.redacted("city-south", "urn:secret:1", TEXT) is None
+    visibility = Visibility(streams=PatternSet.of(["city-*"], ["city-north"]), graphs=without("<urn:secret:*"))
+    assert visibility.redacted("city-south", "urn:open:1", TEXT) == TEXT
+    assert visibility.redacted("city-north", "urn:open:1", TEXT) is None
+    assert visibility.redacted("home", "urn:open:1", TEXT) is None
+    assert visibility.redacted("city-south", "urn:secret:1", TEXT) is None
     assert NONE_VISIBLE.redacted("home", "urn:open:1", TEXT) is None
 
 
 def test_triple_terms_are_seen_by_those_who_see_all_predicates_and_classes() -> None:
     text = f'<urn:a>\t{P}\t<<( <urn:b> {Q} "1" )>>\n<urn:a>\t{P}\t"<<"'
     assert Visibility(streams=PatternSet.of(["s"])).visible(text) == text
-    for sight in (Visibility(predicates=without("<urn:other>")), Visibility(classes=without("<urn:other>"))):
-        assert sight.visible(text) == f'<urn:a>\t{P}\t"<<"'
+    for visibility in (Visibility(predicates=without("<urn:other>")), Visibility(classes=without("<urn:other>"))):
+        assert visibility.visible(text) == f'<urn:a>\t{P}\t"<<"'
 
 
-def test_sights_of_nothing_are_one() -> None:
+def test_visibility_of_nothing_are_one() -> None:
     assert (
         Visibility(predicates=PatternSet.of([])).within(PatternSet())
         == Visibility(classes=without(C)).within(PatternSet.of([]))

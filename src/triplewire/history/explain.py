@@ -114,7 +114,7 @@ class RedactedExplain(_Explain):
         return optimize_query(self.parsed, Statistics())
 
     def _run_value(self) -> dict[str, Any]:
-        return {"rows": self.rows, "sight": "partial"}
+        return {"rows": self.rows, "visibility": "partial"}
 
     def _run_sections(self) -> Iterator[tuple[str, str]]:
-        yield "Run", f"{self.rows} rows, over what is in sight"
+        yield "Run", f"{self.rows} rows, over what is visible"

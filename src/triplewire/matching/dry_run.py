@@ -77,7 +77,7 @@ def run_dry(
     clock: Clock,
     ontologies: Sequence[RegistryChange] = (),
     begins: int | None = None,
-    sight: Visibility | None = None,
+    visibility: Visibility | None = None,
     seconds: float = DRY_RUN_SECONDS,
 ) -> DryRun:
     """Match a query without parameters against recent events. `ontologies` are the registry changes that loaded the
@@ -91,7 +91,7 @@ def run_dry(
     after = max(asked, head - sqlite.LOOKUP_POSITIONS)
     deadline = clock.ticks() + seconds
     complete = after == asked
-    for batch in scan_backwards(VisibleEvents(log, sight), after, head):
+    for batch in scan_backwards(VisibleEvents(log, visibility), after, head):
         if clock.ticks() > deadline:
             complete = False
             break

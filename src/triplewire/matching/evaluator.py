@@ -280,7 +280,7 @@ class Evaluator:
             if change.kind == SHAPE and change.value is not None and change.key not in self._shapes:
                 shape, name = Shape.from_value(change.value), f"{self._name}_{change.key}"
                 self._shapes[change.key] = self._make_table(self._duck, self._ontologies, shape, name)
-                self._visibilities[change.key] = shape.sight
+                self._visibilities[change.key] = shape.visibility
             elif change.kind == SUBSCRIPTION:
                 self._change_member(change)
             else:
@@ -297,7 +297,9 @@ class Evaluator:
             return MATCHES.empty_table()
         self._ontologies.prepare()
         portions = BatchSplitter(self._duck, self._budget, self._clock, self.spent)
-        found = [portions.match(redact_entries(entries, sight), part) for sight, part in self._by_visibility(live)]
+        found = [
+            portions.match(redact_entries(entries, visibility), part) for visibility, part in self._by_visibility(live)
+        ]
         return self.select_live(found[0] if len(found) == 1 else merge_matches(found))
 
     def _by_visibility(

@@ -121,14 +121,14 @@ class VisibleEvents:
     """The events of another reader, redacted for a subscriber. Entries that are hidden leave no trace."""
 
     events: EventReader
-    sight: Visibility | None = None
+    visibility: Visibility | None = None
 
     def head(self) -> int:
         return self.events.head()
 
     def read(self, after: int, upto: int, limit: int) -> pa.Table:
         """At most `limit` entries; fewer does not mean that there are no more."""
-        return redact_entries(self.events.read(after, upto, limit), self.sight)
+        return redact_entries(self.events.read(after, upto, limit), self.visibility)
 
 
 def scan_backwards(log: EventReader, after: int, upto: int, positions: int = SCAN_POSITIONS) -> Iterator[pa.Table]:

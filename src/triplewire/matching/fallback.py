@@ -120,9 +120,9 @@ class ResidualMatcher:
             if known.interpreted is None or len(few) > INTERPRETER_PAIRS:
                 many[known.change.key] = its.event
             else:
-                if known.sight not in batches:
-                    batches[known.sight] = InterpreterBatch(entries, self._ontologies, known.sight)
-                found += self._interpret(entries, batches[known.sight], few, known)
+                if known.visibility not in batches:
+                    batches[known.visibility] = InterpreterBatch(entries, self._ontologies, known.visibility)
+                found += self._interpret(entries, batches[known.visibility], few, known)
         if many:
             places = np.unique(np.concatenate([*many.values()]))
             found.append(self._evaluator.match(entries.take(pa.array(places)), many))

@@ -99,12 +99,12 @@ def _read_changes(registry: ChangeSource, positions: Int64, entries: Int64) -> I
 def shape_memberships(shape: Shape) -> Memberships:
     """The groups of a shape. There are none if most events are visible in part only, because the index matches whole
     ones."""
-    return Memberships(shape, indexed=shape.sight is None or hides_few_events(shape.sight))
+    return Memberships(shape, indexed=shape.visibility is None or hides_few_events(shape.visibility))
 
 
-def hides_few_events(sight: Visibility) -> bool:
+def hides_few_events(visibility: Visibility) -> bool:
     """Are all events fully visible but those with an entity of certain classes?"""
-    return sight.classes.allowed == (ALL,) and sight.predicates.is_all
+    return visibility.classes.allowed == (ALL,) and visibility.predicates.is_all
 
 
 @dataclass(frozen=True)
@@ -127,9 +127,9 @@ class KnownShape:
         return interpret_shape(self._shape)
 
     @property
-    def sight(self) -> Visibility | None:
+    def visibility(self) -> Visibility | None:
         """The visibility that restricts the shape; None for all."""
-        return self._shape.sight if self.change.value and "sight" in self.change.value else None
+        return self._shape.visibility if self.change.value and "visibility" in self.change.value else None
 
     @property
     def additions(self) -> list[ProgramAddition]:

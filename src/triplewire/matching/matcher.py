@@ -224,8 +224,8 @@ class Matcher:
         programs = self._files.filled("programs")["shape"]
         its = np.flatnonzero(programs == change.position).tolist()
         self._shapes |= dict.fromkeys(its, known)
-        if known.sight is not None and hides_few_events(known.sight):
-            self._visibilities.setdefault(known.sight, []).extend(its)
+        if known.visibility is not None and hides_few_events(known.visibility):
+            self._visibilities.setdefault(known.visibility, []).extend(its)
 
     def _ontologies(self) -> list[int]:
         """Positions of ontology changes that the evaluator has not applied yet."""
@@ -248,8 +248,8 @@ class Matcher:
             self._groups.relate(self._closures.rows)
             self._residual.relate(self._closures.rows)
         masks = [
-            VisibilityMask(programs, find_redacted(entries["text"], sight))
-            for sight, programs in self._visibilities.items()
+            VisibilityMask(programs, find_redacted(entries["text"], visibility))
+            for visibility, programs in self._visibilities.items()
         ]
         result = self._groups.match(entries, masks)
         # Shapes that were registered after the events are not known yet.

@@ -112,9 +112,9 @@ def lift_request(asked: ShapeRequest) -> LiftedShape:
 
 def lift_query_as(query: Query, asked: ShapeRequest) -> LiftedShape:
     """Lift a query in place of that of the request."""
-    query, sight = restrict_to_visible(query, asked.sight)
+    query, visibility = restrict_to_visible(query, asked.visibility)
     made = lift(canonical_form(query, solutions=asked.solutions), solutions=asked.solutions)
-    return made if sight is None else replace(made, shape=replace(made.shape, sight=sight))
+    return made if visibility is None else replace(made, shape=replace(made.shape, visibility=visibility))
 
 
 class Parameterized(Protocol):

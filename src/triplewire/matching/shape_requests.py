@@ -147,7 +147,7 @@ class ShapeRequest:
     """Terms for variables of the text, by name, or for the form, in order."""
     query: Query | None = None
     form: QueryForm | None = None
-    sight: Visibility | None = None
+    visibility: Visibility | None = None
     """The visibility of the subscriber; None for everything."""
 
 
@@ -165,7 +165,15 @@ class QuerySkeleton:
     def skeleton(self) -> Hashable:
         counts = tuple(map(len, self.asked.narrowing.fields))
         names = tuple([name for name, _ in self.asked.values])
-        return tuple(self.pieces), self.kinds, self.asked.solutions, counts, names, self.asked.form, self.asked.sight
+        return (
+            tuple(self.pieces),
+            self.kinds,
+            self.asked.solutions,
+            counts,
+            names,
+            self.asked.form,
+            self.asked.visibility,
+        )
 
     @cached_property
     def equal(self) -> tuple[int, ...]:

@@ -64,7 +64,7 @@ class Shape:
     stream: bool = False
     template: tuple[Pattern, ...] = ()
     """The template of a CONSTRUCT."""
-    sight: Visibility | None = None
+    visibility: Visibility | None = None
     """The visibility that the query is restricted to; None for whole events."""
 
     @cached_property
@@ -84,14 +84,14 @@ class Shape:
     def to_value(self) -> dict[str, Any]:
         """A JSON value from which `from_value` makes an equal shape."""
         asked = {"query": algebra_to_json(self.query), "template": algebra_to_json(self.template)}
-        seen = {} if self.sight is None else {"sight": self.sight.to_json()}
+        seen = {} if self.visibility is None else {"visibility": self.visibility.to_json()}
         return {**asked, "solutions": self.solutions, "stream": self.stream, **seen}
 
     @classmethod
     def from_value(cls, value: Mapping[str, Any]) -> Shape:
-        sight = Visibility.from_json(value["sight"]) if "sight" in value else None
+        visibility = Visibility.from_json(value["visibility"]) if "visibility" in value else None
         asked, template = algebra_from_json(value["query"]), algebra_from_json(value["template"])
-        return cls(asked, value["solutions"], value["stream"], template, sight)
+        return cls(asked, value["solutions"], value["stream"], template, visibility)
 
 
 @dataclass(frozen=True)

@@ -32,10 +32,10 @@ _NOWHERE = EventSelector(stream=("",))
 """A condition that no event satisfies: events of a stream without a name."""
 
 
-def restrict_to_visible(query: Query, sight: Visibility | None) -> tuple[Query, Visibility | None]:
+def restrict_to_visible(query: Query, visibility: Visibility | None) -> tuple[Query, Visibility | None]:
     """Rewrite a query so that it has the solutions that the original has on the visible part of each event: a query
     about whole events, or, with a visibility, about redacted ones."""
-    inside = None if sight is None else replace(sight, streams=EVERYTHING, graphs=EVERYTHING)
+    inside = None if visibility is None else replace(visibility, streams=EVERYTHING, graphs=EVERYTHING)
     if inside is None or inside.leaves_events:
         return query, None
     flat = to_conjunction(construct_to_select(query) if query.form == "construct" else query)
@@ -49,17 +49,17 @@ def restrict_to_visible(query: Query, sight: Visibility | None) -> tuple[Query, 
     return _exclude_triple_terms(query, flat, stored), None
 
 
-def redact_entries(entries: pa.Table, sight: Visibility | None) -> pa.Table:
+def redact_entries(entries: pa.Table, visibility: Visibility | None) -> pa.Table:
     """Redact a table of entries: hidden rows are left out, and hidden quads removed from texts."""
-    if sight is None or not entries.num_rows:
+    if visibility is None or not entries.num_rows:
         return entries
-    entries = _visible_entries(entries, sight)
-    concerned = _rows_with_hidden(entries["text"], sight)
+    entries = _visible_entries(entries, visibility)
+    concerned = _rows_with_hidden(entries["text"], visibility)
     if concerned is not None and not concerned:
         return entries
     texts = entries["text"].to_pylist()
     rows = range(len(texts)) if concerned is None else concerned
-    left = {row: sight.visible(texts[row]) for row in rows}
+    left = {row: visibility.visible(texts[row]) for row in rows}
     changed = {row: text for row, text in left.items() if text is not texts[row]}
     if not changed:
         return entries
@@ -71,35 +71,35 @@ def redact_entries(entries: pa.Table, sight: Visibility | None) -> pa.Table:
     return shown.cast(entries.schema)
 
 
-def find_redacted(texts: pa.ChunkedArray, sight: Visibility) -> Flags:
+def find_redacted(texts: pa.ChunkedArray, visibility: Visibility) -> Flags:
     """Flags the events that may have hidden quads."""
-    found, rows = np.zeros(len(texts), np.bool_), _rows_with_hidden(texts, sight)
+    found, rows = np.zeros(len(texts), np.bool_), _rows_with_hidden(texts, visibility)
     found[slice(None) if rows is None else rows] = True
     return found
 
 
-def _visible_entries(entries: pa.Table, sight: Visibility) -> pa.Table:
+def _visible_entries(entries: pa.Table, visibility: Visibility) -> pa.Table:
     """The entries whose stream and graph are visible."""
-    if not sight.streams.is_all:
+    if not visibility.streams.is_all:
         names = pc.unique(entries["stream"]).to_pylist()
-        seen = [each for each in names if each in sight.streams]
+        seen = [each for each in names if each in visibility.streams]
         if len(seen) < len(names):
             entries = entries.filter(pc.is_in(entries["stream"], pa.array(seen, pa.string())))
-    if not sight.graphs.is_all:
-        mask = [f"<{each}>" in sight.graphs for each in entries["event"].to_pylist()]
+    if not visibility.graphs.is_all:
+        mask = [f"<{each}>" in visibility.graphs for each in entries["event"].to_pylist()]
         entries = entries if all(mask) else entries.filter(pa.array(mask, pa.bool_()))
     return entries
 
 
-def _rows_with_hidden(texts: pa.ChunkedArray, sight: Visibility) -> list[int] | None:
+def _rows_with_hidden(texts: pa.ChunkedArray, visibility: Visibility) -> list[int] | None:
     """Rows that may have hidden quads; None if all may."""
-    if sight.leaves_events:
+    if visibility.leaves_events:
         return []
-    if sight.marks is None:
+    if visibility.marks is None:
         return None
     starts, data = text_buffers(texts)
     text = data.tobytes()
-    return sorted({row for mark in sight.marks for row in _rows_containing(mark.encode(), starts, text)})
+    return sorted({row for mark in visibility.marks for row in _rows_containing(mark.encode(), starts, text)})
 
 
 def _rows_containing(mark: bytes, starts: np.ndarray, data: bytes) -> Iterator[int]:
@@ -115,9 +115,9 @@ def _rows_containing(mark: bytes, starts: np.ndarray, data: bytes) -> Iterator[i
             place = data.find(mark, place + 1, stop)
 
 
-def _never_matches(pattern: Pattern, sight: Visibility) -> bool:
+def _never_matches(pattern: Pattern, visibility: Visibility) -> bool:
     """Does no visible quad match the pattern?"""
-    hidden = isinstance(pattern.predicate, Const) and pattern.predicate.term not in sight.predicates
+    hidden = isinstance(pattern.predicate, Const) and pattern.predicate.term not in visibility.predicates
     return hidden or (isinstance(pattern.object, Const) and pattern.object.term.startswith(TRIPLE_TERM))
 
 

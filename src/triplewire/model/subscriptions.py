@@ -77,7 +77,7 @@ class Subscription:
     """Where its first version began; None for that itself."""
     owner: Owner | None = None
     """The only principal that may see it, consume it and end it; None for everyone."""
-    sight: str | None = None
+    visibility: str | None = None
     """The name of what its owner sees of events; None for everything."""
     created: int = 0
     since: int = 0

@@ -44,7 +44,7 @@ POLICY_PATTERNS: Final = 4_096
 
 
 _REMEMBERED_PRINCIPALS = 4_096
-"""Sights of as many who ask; each is made again in some 50 µs."""
+"""Principals whose visibility and permit are cached; each is computed in some 50 µs."""
 
 
 @dataclass(frozen=True, eq=False)

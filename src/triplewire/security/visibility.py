@@ -204,7 +204,7 @@ class RuleSet:
 TRIPLE_TERM = "<<"
 _TYPE = f"\t{RDF_TYPE}\t"
 _REMEMBERED_PREDICATES = 4_096
-"""Predicates of which a sight remembers whether they are in it: some 1 MB."""
+"""Predicates of which a visibility remembers whether they are in it: some 1 MB."""
 
 
 @dataclass(frozen=True)
@@ -219,22 +219,22 @@ class Visibility:
 
     @property
     def is_whole(self) -> bool:
-        """Is everything in sight?"""
+        """Is everything visible?"""
         return self.streams.is_all and self.leaves_streams
 
     @property
     def is_blind(self) -> bool:
-        """Is nothing ever in sight?"""
+        """Is nothing ever visible?"""
         return self.streams.is_empty or self.graphs.is_empty or self.predicates.is_empty
 
     @cached_property
     def leaves_events(self) -> bool:
-        """Is an event in sight always so whole?"""
+        """Is a visible event always visible whole?"""
         return self.classes.is_all and self.predicates.is_all
 
     @property
     def leaves_streams(self) -> bool:
-        """Is a stream in sight always so whole? Then its counts tell of nothing that is hidden."""
+        """Is a visible stream always visible whole? Then its counts reveal nothing that is hidden."""
         return self.graphs.is_all and self.leaves_events
 
     def within(self, streams: PatternSet) -> Visibility:
@@ -283,7 +283,7 @@ class Visibility:
         return self.visible(text) if self.sees_event(stream, graph) else None
 
     def _hidden(self, lines: list[list[str]]) -> set[str]:
-        """The instances of classes that are out of sight."""
+        """The instances of hidden classes."""
         if self.classes.is_all:
             return set()
         return {
@@ -300,7 +300,7 @@ class Visibility:
         )
 
     def _concerns(self, text: str) -> bool:
-        """May something of the text be out of sight? A look for what is denied is far quicker than to take it apart."""
+        """May something of the text be hidden? A search for what is denied is far quicker than parsing it."""
         return self.marks is None or any(mark in text for mark in self.marks)
 
     @cached_property
@@ -337,15 +337,15 @@ def _search_texts(scope: PatternSet, before: str, after: str) -> list[str]:
     return [*(f"{before}{each}{after}" for each in sorted(exact)), *(f"{before}{each}" for each in starts)]
 
 
-def redact_entries(sight: Visibility, entries: pa.Table) -> pa.Table:
+def redact_entries(visibility: Visibility, entries: pa.Table) -> pa.Table:
     """The visible part of a table of entries, by its columns `stream`, `event` and `text`. The order stays; a table
     that is all visible is returned as it is."""
-    left = _filter_column(entries, "stream", sight.streams, "{}")
-    left = _filter_column(left, "event", sight.graphs, "<{}>")
-    if sight.leaves_events or not left.num_rows:
+    left = _filter_column(entries, "stream", visibility.streams, "{}")
+    left = _filter_column(left, "event", visibility.graphs, "<{}>")
+    if visibility.leaves_events or not left.num_rows:
         return left
     told = left["text"].to_pylist()
-    seen = [sight.visible(text) for text in told]
+    seen = [visibility.visible(text) for text in told]
     if all(one is two for one, two in zip(told, seen, strict=True)):
         return left
     column = left.schema.get_field_index("text")

@@ -55,7 +55,7 @@ ASKED: list[tuple[str, Sequence[int], Sequence[int]]] = [
 
 
 @pytest.mark.parametrize("kind", ["signal", "bindings", "event"])
-def test_a_subscription_is_asked_of_what_is_in_sight(tmp_path: Path, kind: str) -> None:
+def test_a_subscription_is_asked_of_what_is_visible(tmp_path: Path, kind: str) -> None:
     async def scene() -> None:
         async with ward(tmp_path) as at:
             made = [
@@ -71,8 +71,8 @@ def test_a_subscription_is_asked_of_what_is_in_sight(tmp_path: Path, kind: str) 
                 assert [one["event"] for one in found] == [f"urn:event:{number}" for number in numbers], each
                 assert name == "kim" or "urn:weight" not in str(found)
                 if kind == "event":
-                    sight = visibility_of(PEOPLE.people[name], Verb.SUBSCRIBE, parse_policy(POLICY))
-                    assert quads_of(found) == left_of(map(observed, numbers), sight)
+                    visibility = visibility_of(PEOPLE.people[name], Verb.SUBSCRIBE, parse_policy(POLICY))
+                    assert quads_of(found) == left_of(map(observed, numbers), visibility)
 
     run(scene())
 
@@ -113,7 +113,7 @@ def test_a_change_of_policy_holds_from_its_position_on(tmp_path: Path, kind: str
     run(scene())
 
 
-def test_what_was_matched_on_something_that_is_out_of_sight_by_now_is_told_no_more(tmp_path: Path) -> None:
+def test_what_was_matched_on_something_that_is_hidden_by_now_is_told_no_more(tmp_path: Path) -> None:
     policy = HEAD + '[[see]]\nname = "n"\nwho = ["name:ann"]\ndeny.classes = ["<urn:Cat>"]\n'
 
     async def scene() -> None:
@@ -129,7 +129,7 @@ def test_what_was_matched_on_something_that_is_out_of_sight_by_now_is_told_no_mo
 
 
 @pytest.mark.parametrize("stored", [False, True])
-def test_the_past_is_told_by_what_is_in_sight_when_it_is_read(tmp_path: Path, stored: bool) -> None:
+def test_the_past_is_told_by_what_is_visible_when_it_is_read(tmp_path: Path, stored: bool) -> None:
     async def scene() -> None:
         async with broker(tmp_path, PEOPLE) as at:
             at.publish(6)
@@ -147,7 +147,7 @@ def test_the_past_is_told_by_what_is_in_sight_when_it_is_read(tmp_path: Path, st
     run(scene())
 
 
-def test_an_explanation_and_a_rehearsal_tell_of_what_is_in_sight(tmp_path: Path) -> None:
+def test_an_explanation_and_a_rehearsal_tell_of_what_is_visible(tmp_path: Path) -> None:
     async def scene() -> None:
         async with ward(tmp_path) as at:
             at.publish(6)

@@ -59,19 +59,23 @@ _POSITION = re.compile(rb"[0-9a-f]{16}")
 Quads = set[tuple[str, str, str, str]]
 
 
-def left_of(events: Iterable[Event], sight: Visibility | None) -> Quads:
-    """What is in sight, by the words of the rules."""
-    return {quad for each in events for quad in _left(each, sight)}
+def left_of(events: Iterable[Event], visibility: Visibility | None) -> Quads:
+    """The visible quads, by the words of the rules."""
+    return {quad for each in events for quad in _left(each, visibility)}
 
 
-def _left(event: Event, sight: Visibility | None) -> Quads:
+def _left(event: Event, visibility: Visibility | None) -> Quads:
     quads = {(each.subject, each.predicate, each.object, each.graph) for each in event.quads}
-    if sight is None:
+    if visibility is None:
         return quads
     hidden = {
-        subject for subject, predicate, object_, _ in quads if predicate == RDF_TYPE and object_ not in sight.classes
+        subject
+        for subject, predicate, object_, _ in quads
+        if predicate == RDF_TYPE and object_ not in visibility.classes
     }
-    return {quad for quad in quads if quad[1] in sight.predicates and quad[0] not in hidden and quad[2] not in hidden}
+    return {
+        quad for quad in quads if quad[1] in visibility.predicates and quad[0] not in hidden and quad[2] not in hidden
+    }
 
 
 def quads_in(body: bytes, format: ox.RdfFormat) -> Quads:
@@ -135,9 +139,9 @@ def test_the_past_and_the_present_are_told_as_somebody_sees_them(tmp_path: Path,
                     end(at)
                     found = await heard(ear)
             events = [observed(each) for each in range(len(at.events)) if each % 2 == 0]
-            sight = None if name == "kim" else _sight("ann")
-            assert quads_of(found) == left_of([*events, LAST], sight)
-            assert len(found) == len({each for _, _, _, each in left_of([*events, LAST], sight)})
+            visibility = None if name == "kim" else _visibility("ann")
+            assert quads_of(found) == left_of([*events, LAST], visibility)
+            assert len(found) == len({each for _, _, _, each in left_of([*events, LAST], visibility)})
 
     run(scene())
 
@@ -151,7 +155,7 @@ def test_formats_tell_the_same(tmp_path: Path, format: str) -> None:
             async with at.at.session.get(path, headers=bearer("ann")) as response:
                 body = await response.read()
             events = [observed(each) for each in range(0, 12, 2)]
-            assert said_in(body, format) == left_of(events, _sight("ann"))
+            assert said_in(body, format) == left_of(events, _visibility("ann"))
             for hidden in (b"urn:weight", b"urn:Cat", b"urn:event:2>", b"urn:animal:8"):
                 assert hidden not in body
 
@@ -183,13 +187,13 @@ def test_a_websocket_and_many_over_one_connection_tell_the_same(tmp_path: Path) 
             async with at.at.session.ws_connect(f"{url}/streams/even?after=earliest", headers=headers) as socket:
                 end(at)
                 told = await _messages(socket)
-            assert quads_of(told) == left_of([*events, LAST], _sight("ann"))
+            assert quads_of(told) == left_of([*events, LAST], _visibility("ann"))
             async with at.at.session.ws_connect(f"{url}/notifications", headers=headers) as socket:
                 await socket.send_json({"stream": "even", "after": "earliest"})
                 told = await _messages(socket)
-            assert quads_of(told) == left_of([*events, LAST], _sight("ann"))
+            assert quads_of(told) == left_of([*events, LAST], _visibility("ann"))
             async with at.at.listen("/notifications?stream=even&after=earliest", **headers) as ear:
-                assert quads_of(await heard(ear)) == left_of([*events, LAST], _sight("ann"))
+                assert quads_of(await heard(ear)) == left_of([*events, LAST], _visibility("ann"))
 
     run(scene())
 
@@ -205,7 +209,7 @@ async def _messages(socket: Any) -> list[dict[str, Any]]:  # noqa: ANN401
     raise AssertionError("the connection was closed")
 
 
-def test_sieves_are_asked_of_what_is_in_sight(tmp_path: Path) -> None:
+def test_sieves_are_asked_of_what_is_visible(tmp_path: Path) -> None:
     asks = {
         "ASK { ?s <urn:weight> ?w }": set(),
         "ASK { ?s ?p ?o FILTER(?p = <urn:weight>) }": set(),
@@ -269,7 +273,7 @@ def test_a_change_of_policy_holds_from_its_position_on_for_those_who_listen(tmp_
                 end(at)
                 assert {each["event"] for each in await heard(other)} >= {"urn:event:0", "urn:event:4"}
             async with at.at.listen("/streams/even", Last_Event_ID=str(before[-2].id), **bearer("ann")) as ear:
-                assert quads_of(await heard(ear)) == left_of([observed(4), observed(6), LAST], _sight("ann"))
+                assert quads_of(await heard(ear)) == left_of([observed(4), observed(6), LAST], _visibility("ann"))
 
     run(scene())
 
@@ -286,7 +290,7 @@ def test_who_saw_everything_is_sent_back_as_well(tmp_path: Path) -> None:
     run(scene())
 
 
-def test_a_stream_that_is_out_of_sight_is_silent_and_has_no_past(tmp_path: Path) -> None:
+def test_a_stream_that_is_hidden_is_silent_and_has_no_past(tmp_path: Path) -> None:
     policy = HEAD + '[[see]]\nname = "n"\nwho = ["name:ann"]\ndeny.streams = ["even"]\n'
 
     async def scene() -> None:
@@ -390,7 +394,7 @@ def test_a_change_of_policy_holds_for_the_next_publication(tmp_path: Path) -> No
     run(scene())
 
 
-def _sight(name: str, text: str = POLICY) -> Visibility | None:
+def _visibility(name: str, text: str = POLICY) -> Visibility | None:
     return visibility_of(PEOPLE.people[name], Verb.CONSUME, parse_policy(text))
 
 

@@ -28,7 +28,7 @@ def test_it_counts_triples_subjects_predicates_and_classes() -> None:
 def test_it_looks_again_after_a_while_and_forgets_the_oldest() -> None:
     looked: list[str] = []
 
-    def rows(stream: str, sight: Visibility | None) -> Iterator[dict[str, str]]:
+    def rows(stream: str, visibility: Visibility | None) -> Iterator[dict[str, str]]:
         looked.append(stream)
         yield {"text": TEXT}
 

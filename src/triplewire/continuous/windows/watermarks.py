@@ -93,10 +93,10 @@ class Watermark:
     reached: int | None = None
     """None as long as no event came: until then nobody knows in which year the streams are."""
 
-    def see(self, sightings: Mapping[str, StreamProgress]) -> None:
-        for stream, sighting in sightings.items():
+    def see(self, progress: Mapping[str, StreamProgress]) -> None:
+        for stream, seen in progress.items():
             known = self.seen.get(stream)
-            self.seen[stream] = sighting if known is None else known.and_then(sighting)
+            self.seen[stream] = seen if known is None else known.and_then(seen)
 
     def advance(self, now: int) -> None:
         found = self._found(now)

@@ -119,7 +119,7 @@ class SubscriptionBackfill:
         ontologies = [each for at in interval.ontologies for each in self.registry.changes(at - 1, at)]
         newest = self.registry.get(SUBSCRIPTION, version.id)
         now = version if newest is None else subscription_from_change(newest)
-        visibilities = [self._visibilities.find(each.sight) for each in (version, now)]
+        visibilities = [self._visibilities.find(each.visibility) for each in (version, now)]
         return BackfillEvaluator(
             SubscriptionPresenter(version, shape, *visibilities),
             make_single_evaluator(version, shape, ontologies),

@@ -230,7 +230,7 @@ class SubscriptionCache(RegistryCache[Subscription]):
 
     def visibility(self, subscription: Subscription) -> Visibility | None:
         """Return what the owner sees of events; None is everything."""
-        return self._visibilities.find(subscription.sight)
+        return self._visibilities.find(subscription.visibility)
 
     def selectors(self, made: Iterable[int], *, slow: bool = False) -> list[MatchSelector]:
         return [self.selector(version, slow=slow) for each in made for version in self.versions(each)]
@@ -287,7 +287,7 @@ class SubscriptionCache(RegistryCache[Subscription]):
             lane = await self._threads.run(self._registry.get, LANE, version.shape)
             if lane is not None:
                 self._lanes[version.shape] = lane.position
-        await self._threads.run(self._visibilities.find, version.sight)
+        await self._threads.run(self._visibilities.find, version.visibility)
         if version.since not in self._by_since:
             self._shape_uses[version.shape] += 1
         self._known[version.id] = version

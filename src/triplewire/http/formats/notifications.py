@@ -219,7 +219,7 @@ class SubscriptionPresenter:
         if not shape.template and isinstance(shape.query, Query):
             return {"results": expand_terms(shape, solutions.terms(rows))}
         # Quads are numbered as the matcher has seen them.
-        entry = renderer.pieces(shape.sight).entry(position)
+        entry = renderer.pieces(shape.visibility).entry(position)
         if shape.template:
             return expand_graph(shape, self.subscription, entry, solutions.quads(rows), solutions.terms(rows))
         return {"results": expand_bindings(shape, self.subscription.constants, entry, solutions.quads(rows))}

@@ -109,18 +109,18 @@ def is_authorized(query: ContinuousQuery, policy: Policy | None) -> bool:
     return True
 
 
-def _sees_all(sight: Visibility | None, reads: StreamsRead) -> bool:
-    if sight is None:
+def _sees_all(visibility: Visibility | None, reads: StreamsRead) -> bool:
+    if visibility is None:
         return True
-    whole = sight.leaves_events and sight.graphs.is_all
-    return whole and reads is not None and all(each in sight.streams for each in reads)
+    whole = visibility.leaves_events and visibility.graphs.is_all
+    return whole and reads is not None and all(each in visibility.streams for each in reads)
 
 
-def _describe_hidden(by: Principal, sight: Visibility | None, reads: StreamsRead) -> str:
+def _describe_hidden(by: Principal, visibility: Visibility | None, reads: StreamsRead) -> str:
     asked = "a continuous query reads all that is published"
-    if sight is not None and (not sight.leaves_events or not sight.graphs.is_all):
+    if visibility is not None and (not visibility.leaves_events or not visibility.graphs.is_all):
         return f"{asked}, and the policy hides some of it from {by.name}"
     if reads is None:
         return f"{asked} to any stream, and {by.name} may not see all streams: name those that it reads"
-    unseen = next(each for each in reads if sight is not None and each not in sight.streams)
+    unseen = next(each for each in reads if visibility is not None and each not in visibility.streams)
     return f"{asked} to the streams that it reads, and {by.name} may not see {unseen}"

@@ -64,10 +64,10 @@ class SubscriptionExplainer:
     def dry_run(self, request: SubscriptionRequest, by: Principal = EVERYONE) -> DryRun:
         """Match recent events. Raises what creating the subscription would raise."""
         asked, loaded = self._subscriptions.asked(request), self._registry.list(ONTOLOGY)
-        sight = self._subscriptions.visibility.find(by).sight
+        visibility = self._subscriptions.visibility.find(by).visibility
         query = build_query(asked) if request.entailment is None else entailed_query(asked, _ontology(loaded))
         begins, meant = self._subscriptions.begins(request), canonical_form(query, solutions=asked.solutions)
-        return run_dry(meant, request.kind, self._log, self._clock, loaded, begins, sight)
+        return run_dry(meant, request.kind, self._log, self._clock, loaded, begins, visibility)
 
     def explain(self, id: str, event: str, by: Principal = EVERYONE) -> MatchExplanation:
         """Explain a match with an event, named by id or position, under the current ontologies and the owner's
@@ -82,9 +82,9 @@ class SubscriptionExplainer:
         explanation = explain(query, entry, ontology=ontology, ontologies=loaded, clock=self._clock)
         return MatchExplanation(subscription, entry, explanation)
 
-    def _entry(self, event: str, sight: Visibility | None) -> dict[str, Any]:
+    def _entry(self, event: str, visibility: Visibility | None) -> dict[str, Any]:
         """The visible part of an event. One without a visible part raises the same NotFound as an unknown one."""
-        seen = VisibleEvents(self._log, sight)
+        seen = VisibleEvents(self._log, visibility)
         try:
             position = parse_position(event)
         except BadRequest:

@@ -136,7 +136,7 @@ class SubscriptionEntailment:
     def _revision(self, found: Subscription, ontology: Ontology) -> Iterator[RegistryEntry]:
         try:
             lifted = _entail_and_lift(
-                replace(query_asked_by(found), sight=self._visibility.find(found.sight)), ontology
+                replace(query_asked_by(found), visibility=self._visibility.find(found.visibility)), ontology
             )
         except TriplewireError as error:
             raise Conflict(f"subscription {found.id} cannot follow: {error}") from None
@@ -147,7 +147,7 @@ class SubscriptionEntailment:
         yield (
             SUBSCRIPTION,
             found.id,
-            subscription_to_value(revise_subscription(found, lifted.shape.key, lifted.constants, found.sight)),
+            subscription_to_value(revise_subscription(found, lifted.shape.key, lifted.constants, found.visibility)),
         )
 
     def _current(self, version: int) -> tuple[Ontology, PreparedShapes]:

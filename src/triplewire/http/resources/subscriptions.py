@@ -138,12 +138,12 @@ FindTemplate = Callable[[str], QueryTemplate]
 class VersionedVisibility:
     """The visibility of a principal under a version of the policy."""
 
-    sight: Visibility | None
+    visibility: Visibility | None
     version: int
 
     @property
     def name(self) -> str | None:
-        return None if self.sight is None else visibility_name(self.sight)
+        return None if self.visibility is None else visibility_name(self.visibility)
 
 
 class Subscriptions(RegistryResource[Subscription]):
@@ -161,7 +161,7 @@ class SubscriptionVisibility:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._policies = PolicyStore(registry)
-        self._sights = VisibilityStore(registry)
+        self._visibilities = VisibilityStore(registry)
         self._entailments = SubscriptionEntailment(registry)
         self._texts = PreparedShapes()
         self._symmetries = ConstantSymmetries()
@@ -177,22 +177,22 @@ class SubscriptionVisibility:
 
     def shown_by(self, subscription: Subscription) -> Visibility | None:
         """The visibility that a subscription was compiled for."""
-        return self._sights.find(subscription.sight)
+        return self._visibilities.find(subscription.visibility)
 
-    def missing(self, sights: Sequence[Visibility | None]) -> Iterator[RegistryEntry]:
+    def missing(self, visibilities: Sequence[Visibility | None]) -> Iterator[RegistryEntry]:
         """Entries to put for those that the registry does not have."""
-        for sight in dict.fromkeys(sights):
-            if sight is not None and self._sights.missing(sight):
-                yield VISIBILITY, visibility_name(sight), sight.to_json()
+        for visibility in dict.fromkeys(visibilities):
+            if visibility is not None and self._visibilities.missing(visibility):
+                yield VISIBILITY, visibility_name(visibility), visibility.to_json()
 
     def following(self, policy: Policy | None) -> list[RegistryEntry]:
         """Entries to put with a policy change, so that subscriptions follow it."""
-        sights, shapes, revisions = list[Visibility | None](), dict[str, Shape](), list[RegistryEntry]()
+        visibilities, shapes, revisions = list[Visibility | None](), dict[str, Shape](), list[RegistryEntry]()
         for found in Subscriptions(self._registry).each():
             seen = VersionedVisibility(visibility_of(principal_of(found.owner), Verb.SUBSCRIBE, policy), START)
-            if seen.name != found.sight:
+            if seen.name != found.visibility:
                 seen, lifted = self._lifted(found, seen)
-                sights.append(seen.sight)
+                visibilities.append(seen.visibility)
                 shapes |= {} if lifted is None else {lifted.shape.key: lifted.shape}
                 shape, constants = (found.shape, found.constants) if lifted is None else _shape_and_constants(lifted)
                 revisions.append(
@@ -203,7 +203,7 @@ class SubscriptionVisibility:
                     )
                 )
         fresh = ((key, each) for key, each in shapes.items() if self._registry.get(SHAPE, key) is None)
-        return [*self.missing(sights), *((SHAPE, key, each.to_value()) for key, each in fresh), *revisions]
+        return [*self.missing(visibilities), *((SHAPE, key, each.to_value()) for key, each in fresh), *revisions]
 
     def settle(self) -> int:
         """Update subscriptions that were created during a policy change; the position from which all are current."""
@@ -213,7 +213,7 @@ class SubscriptionVisibility:
     def _lifted(self, found: Subscription, seen: VersionedVisibility) -> tuple[VersionedVisibility, LiftedShape | None]:
         """Compile a subscription for a visibility. One that cannot be compiled must not block the policy: it sees
         nothing from then on."""
-        asked = replace(query_asked_by(found), sight=seen.sight)
+        asked = replace(query_asked_by(found), visibility=seen.visibility)
         try:
             if found.entailment is None:
                 return seen, self._symmetries.sort_constants(self._texts.lift(asked))
@@ -222,7 +222,7 @@ class SubscriptionVisibility:
             logger.warning(
                 "subscription %s cannot follow the policy and gets no notifications any more", found.id, exc_info=True
             )
-            return replace(seen, sight=NONE_VISIBLE), None
+            return replace(seen, visibility=NONE_VISIBLE), None
 
 
 def _shape_and_constants(lifted: LiftedShape) -> tuple[str, tuple[str, ...]]:
@@ -305,7 +305,7 @@ class SubscriptionManager(
 
     def _store(self, drafts: Sequence[_Draft], context: _RequestContext) -> list[int]:
         shapes = {each.shape.key: each.shape for each in drafts}
-        missing = [*self._shapes.missing(shapes), *self.visibility.missing([each.seen.sight for each in drafts])]
+        missing = [*self._shapes.missing(shapes), *self.visibility.missing([each.seen.visibility for each in drafts])]
         self._keep_secrets(drafts)
         made = [(SUBSCRIPTION, each.resource.id, subscription_to_value(each.resource)) for each in drafts]
         positions = self._registry.put([*missing, *made, *_companion_entries(drafts)])[
@@ -345,7 +345,7 @@ class SubscriptionManager(
             if request.instance is None or template is None
             else _fill_template(request, request.instance, template)
         )
-        asked = replace(asked, sight=context.seen.sight)
+        asked = replace(asked, visibility=context.seen.visibility)
         version = None if request.entailment is None else context.version()
         if version is None:
             lifted = self._symmetries.sort_constants(self._texts.lift(asked))
@@ -369,7 +369,7 @@ class SubscriptionManager(
             begins=self.begins(request),
             ontologies=() if request.begins is None else self._entailments.loaded(),
             owner=owner_of(context.by),
-            sight=context.seen.name,
+            visibility=context.seen.name,
             created=self._clock.now(),
         )
         secret = "" if request.webhook is None else request.webhook.secret

@@ -153,10 +153,10 @@ class InterpreterBatch:
     parsed on first use, once for all shapes."""
 
     def __init__(
-        self, entries: pa.Table, ontologies: OntologyFacts | None = None, sight: Visibility | None = None
+        self, entries: pa.Table, ontologies: OntologyFacts | None = None, visibility: Visibility | None = None
     ) -> None:
         self._ontologies = ontologies
-        self._sight = sight
+        self._visibility = visibility
         self._columns = [(name, entries.column(name)) for name in MATCHED_COLUMNS]
         self._events = dict[int, ParsedEvent | None]()
 
@@ -182,8 +182,8 @@ class InterpreterBatch:
         """The parsed event, or None if it is hidden."""
         if place not in self._events:
             entry = {name: column[place].as_py() for name, column in self._columns}
-            if self._sight is not None:
-                entry["text"] = self._sight.redacted(entry["stream"], entry["event"], entry["text"])
+            if self._visibility is not None:
+                entry["text"] = self._visibility.redacted(entry["stream"], entry["event"], entry["text"])
             self._events[place] = None if entry["text"] is None else ParsedEvent(entry)
         return self._events[place]
 

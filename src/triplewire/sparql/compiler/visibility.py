@@ -18,17 +18,17 @@ from triplewire.sparql.sql import Sql, among, call, column, equal, every, negate
 _EVENT_COLUMNS = ("stream", "graph")
 
 
-def event_is_visible(sight: Visibility, alias: str) -> Sql:
+def event_is_visible(visibility: Visibility, alias: str) -> Sql:
     """Return the condition that the stream and graph of a row are visible."""
-    scopes = zip(_EVENT_COLUMNS, (sight.streams, sight.graphs), strict=True)
+    scopes = zip(_EVENT_COLUMNS, (visibility.streams, visibility.graphs), strict=True)
     return every(*(in_scope(scope, column(alias, name)) for name, scope in scopes))
 
 
-def quad_is_visible(sight: Visibility, alias: str) -> Sql:
+def quad_is_visible(visibility: Visibility, alias: str) -> Sql:
     """Return the condition that a row of `quads` is visible, unless its subject or object is a hidden instance."""
-    conditions = [event_is_visible(sight, alias)]
-    if not sight.leaves_events:
-        conditions.append(in_scope(sight.predicates, column(alias, "predicate")))
+    conditions = [event_is_visible(visibility, alias)]
+    if not visibility.leaves_events:
+        conditions.append(in_scope(visibility.predicates, column(alias, "predicate")))
         conditions.append(negate(call("TW_STARTS", column(alias, "object"), text(TRIPLE_TERM))))
     return every(*conditions)
 
@@ -40,12 +40,12 @@ def end_is_hidden(alias: str, end: str, hidden: str) -> Sql:
     return every(at, equal(column(hidden, "node"), column(alias, end)))
 
 
-def hidden_instances(sight: Visibility, source: str = "quads", alias: str = "hidden") -> exp.Select | None:
+def hidden_instances(visibility: Visibility, source: str = "quads", alias: str = "hidden") -> exp.Select | None:
     """Return the relation of hidden instances, `position` and `node`; None if no class is hidden."""
-    if sight.classes.is_all:
+    if visibility.classes.is_all:
         return None
     typed = equal(column(alias, "predicate"), text(RDF_TYPE))
-    out = _out_of_scope(sight.classes, column(alias, "object"))
+    out = _out_of_scope(visibility.classes, column(alias, "object"))
     chosen = exp.select(column(alias, "position"), exp.alias_(column(alias, "subject"), "node"))
     return chosen.from_(exp.to_table(source, alias=alias)).where(every(typed, out)).distinct()
 
@@ -55,11 +55,11 @@ def in_scope(scope: PatternSet, value: Sql) -> Sql:
     return every(_covered(scope.allowed, value), negate(_covered(scope.denied, value)))
 
 
-def visibility_bounds(sight: Visibility, relation: str) -> Iterator[ColumnBound]:
+def visibility_bounds(visibility: Visibility, relation: str) -> Iterator[ColumnBound]:
     """Return intervals within which all visible rows of a relation lie."""
-    scopes = {"stream": sight.streams, "graph": sight.graphs}
+    scopes = {"stream": visibility.streams, "graph": visibility.graphs}
     if relation == "quads":
-        scopes["predicate"] = sight.predicates
+        scopes["predicate"] = visibility.predicates
     for name, scope in scopes.items():
         if scope.allowed != (ALL,):
             exact, starts = split_patterns(scope.allowed)

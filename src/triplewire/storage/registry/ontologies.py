@@ -62,7 +62,7 @@ def past_interval(registry: Registry, subscription: Subscription) -> MatchInterv
     """The interval before a subscription was made. Its first version is evaluated; or, if the visibility of its owner
     has changed since, the newest."""
     first = read_original(registry, subscription)
-    asked = first if first.sight == subscription.sight else subscription
+    asked = first if first.visibility == subscription.visibility else subscription
     return MatchInterval(first.floor, first.made, asked, first.ontologies)
 
 

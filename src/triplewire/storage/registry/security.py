@@ -186,13 +186,13 @@ class TokenCache:
         return self._tokens.get(id)
 
 
-VISIBILITY = "sight"
+VISIBILITY = "visibility"
 
 
 @lru_cache(maxsize=CACHED_VISIBILITIES)
-def visibility_name(sight: Visibility) -> str:
+def visibility_name(visibility: Visibility) -> str:
     """A name that equal visibilities share, in every process and at all times."""
-    return hashlib.sha256(orjson.dumps(sight.to_json(), option=orjson.OPT_SORT_KEYS)).hexdigest()[:24]
+    return hashlib.sha256(orjson.dumps(visibility.to_json(), option=orjson.OPT_SORT_KEYS)).hexdigest()[:24]
 
 
 class VisibilityStore:
@@ -210,11 +210,11 @@ class VisibilityStore:
         if found is None:
             change = self._registry.get(VISIBILITY, name)
             if change is None or change.value is None:
-                raise NotFound(f"the sight {name} is not in the registry")
+                raise NotFound(f"the visibility {name} is not in the registry")
             found = Visibility.from_json(change.value)
             self._known.put(name, found)
         return found
 
-    def missing(self, sight: Visibility) -> bool:
+    def missing(self, visibility: Visibility) -> bool:
         """Whether the registry does not have it yet."""
-        return self._registry.get(VISIBILITY, visibility_name(sight)) is None
+        return self._registry.get(VISIBILITY, visibility_name(visibility)) is None

@@ -53,11 +53,11 @@ def narrowing_fields(subscription: Subscription) -> dict[str, Any]:
 
 
 def revise_subscription(
-    subscription: Subscription, shape: str, constants: tuple[str, ...], sight: str | None = None
+    subscription: Subscription, shape: str, constants: tuple[str, ...], visibility: str | None = None
 ) -> Subscription:
-    """Its next version, which begins where it is stored, and shows what is in a sight."""
+    """Its next version, which begins where it is stored, and shows what is in a visibility."""
     earlier = (*subscription.earlier, subscription.since)[-VERSIONS:]
-    asked = replace(subscription, shape=shape, constants=constants, sight=sight)
+    asked = replace(subscription, shape=shape, constants=constants, visibility=visibility)
     return replace(asked, earlier=earlier, first=subscription.made)
 
 

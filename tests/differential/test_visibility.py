@@ -78,7 +78,7 @@ def left(world: World) -> Left:
 def asking(world: World) -> Iterator[Asking]:
     """What somebody is answered who is held to the policy."""
     try:
-        sight = visibility_of(world.principal, Verb.QUERY, parse_policy(world.policy())) or ALL_VISIBLE
+        visibility = visibility_of(world.principal, Verb.QUERY, parse_policy(world.policy())) or ALL_VISIBLE
     except BadRequest:
         assume(False)
         raise
@@ -86,7 +86,7 @@ def asking(world: World) -> Iterator[Asking]:
         at = history(folder, world.occurrences, QueryCompiler("duckdb"), parted=True, copies=False)
 
         def ask(text: str) -> Answer:
-            found = asked(at, text, sight)
+            found = asked(at, text, visibility)
             if any(word in text for word in ("CONSTRUCT", "DESCRIBE")):
                 return Triples(frozenset(each.triple for each in ox.parse(found, format=ox.RdfFormat.N_TRIPLES)))
             return answer(ox.parse_query_results(found, format=ox.QueryResultsFormat.JSON))
