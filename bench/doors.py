@@ -93,7 +93,7 @@ class EdgeClient:
 
     def listen(self) -> None:
         """Listen to the stream; `wait_for` reads on."""
-        self._listener.request("GET", "/streams/bench?format=ndjson&buffer=0")
+        self._listener.request("GET", "/streams/bench?format=ndjson&linger=0")
         self._lines = self._listener.getresponse()
         self._lines.readline()
 

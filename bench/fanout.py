@@ -39,7 +39,7 @@ class ListenOptions:
     encoding: str = "identity"
 
     def write_request(self, path: str, port: int) -> str:
-        asked = "" if self.buffer is None else "?" + urlencode({"buffer": f"{self.buffer:g}"})
+        asked = "" if self.buffer is None else "?" + urlencode({"linger": f"{self.buffer:g}"})
         head = f"GET {path}{asked} HTTP/1.1\r\nHost: {HOST}:{port}\r\nAccept: text/event-stream\r\n"
         return f"{head}Accept-Encoding: {self.encoding}\r\n\r\n"
 

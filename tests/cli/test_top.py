@@ -24,8 +24,8 @@ HEALTH: dict[str, Any] = {
     "lanes": {"slow": {"lag": 7}},
     "lake": {"files": 12, "fresh": 3, "bytes": 4_500_000, "work": "compact"},
 }
-FLOW = StreamTraffic("home", clients=2, messages=100, plain_bytes=10_000, sent_bytes=1_000, waiting=70, window=0.5)
-EDGE = EdgeStatus("1", 11, "ready", at=1_000_000, cpu=1.0, listeners={"streams": 3}, seats=10, streams=(FLOW,))
+FLOW = StreamTraffic("home", clients=2, messages=100, plain_bytes=10_000, sent_bytes=1_000, waiting=70, linger=0.5)
+EDGE = EdgeStatus("1", 11, "ready", at=1_000_000, cpu=1.0, listeners={"streams": 3}, max_listeners=10, streams=(FLOW,))
 
 
 def later(edge: EdgeStatus, microseconds: int = 2_000_000) -> EdgeStatus:
@@ -75,7 +75,7 @@ def test_a_stream_is_one_row_over_all_edges() -> None:
     looks, other = RateTracker("http://x"), replace(EDGE, name="2", pid=12)
     looked(looks, EDGE, other)
     (row,) = looked(looks, later(EDGE), later(other)).streams
-    assert (row.clients, row.messages_s, row.waiting, row.window) == (4, 40.0, 70, 0.5)
+    assert (row.clients, row.messages_s, row.waiting, row.linger) == (4, 40.0, 70, 0.5)
 
 
 def test_a_terminal_shows_edges_streams_pipeline_and_lake() -> None:
@@ -121,7 +121,7 @@ def test_small_rates_are_not_none() -> None:
 
 def test_a_real_edge_is_looked_at() -> None:
     async def scene() -> None:
-        async with house() as at, at.listen("/streams/test?buffer=0") as ear:
+        async with house() as at, at.listen("/streams/test?linger=0") as ear:
             watch = BrokerWatcher([at.url, "http://127.0.0.1:1"], Console(), json=True)
             while not (await watch.poll())[0].streams:
                 pass

@@ -8,13 +8,13 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from triplewire.config.metrics import OTHERS, StreamTraffic, TrafficCollector, select_busiest, sum_by_stream
 
-ONE = StreamTraffic("home", clients=1, messages=2, plain_bytes=30, sent_bytes=4, dropped=5, waiting=6, window=0.5)
+ONE = StreamTraffic("home", clients=1, messages=2, plain_bytes=30, sent_bytes=4, dropped=5, waiting=6, linger=0.5)
 
 
 def test_flows_of_a_stream_add_up_and_its_slowest_client_counts() -> None:
-    other = replace(ONE, waiting=60, window=0.1)
+    other = replace(ONE, waiting=60, linger=0.1)
     (found,) = sum_by_stream([ONE, other])
-    assert found == StreamTraffic("home", 2, 4, 60, 8, 10, waiting=60, window=0.5)
+    assert found == StreamTraffic("home", 2, 4, 60, 8, 10, waiting=60, linger=0.5)
     assert [each.stream for each in sum_by_stream([replace(ONE, stream="a"), ONE])] == ["a", "home"]
 
 
@@ -32,7 +32,7 @@ def test_prometheus_gets_every_figure_by_stream() -> None:
     assert lines == {
         'triplewire_stream_clients{stream="home"} 1.0',
         'triplewire_stream_waiting_bytes{stream="home"} 6.0',
-        'triplewire_stream_window_seconds{stream="home"} 0.5',
+        'triplewire_stream_linger_seconds{stream="home"} 0.5',
         'triplewire_stream_messages_total{stream="home"} 2.0',
         'triplewire_stream_plain_bytes_total{stream="home"} 30.0',
         'triplewire_stream_sent_bytes_total{stream="home"} 4.0',

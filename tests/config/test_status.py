@@ -12,8 +12,10 @@ from triplewire.model.clock import ManualClock
 
 
 def standing(name: str, clock: ManualClock) -> EdgeStatus:
-    flow = StreamTraffic("home", clients=2, messages=10, plain_bytes=900, sent_bytes=90, waiting=5, window=0.5)
-    return EdgeStatus(name, 7, "ready", at=clock.now(), cpu=1.5, listeners={"streams": 2}, seats=9, streams=(flow,))
+    flow = StreamTraffic("home", clients=2, messages=10, plain_bytes=900, sent_bytes=90, waiting=5, linger=0.5)
+    return EdgeStatus(
+        name, 7, "ready", at=clock.now(), cpu=1.5, listeners={"streams": 2}, max_listeners=9, streams=(flow,)
+    )
 
 
 def test_what_is_told_is_read_by_all_in_the_order_of_names(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ async def until_told(at: House, **figures: int) -> dict[str, Any]:
 def test_streams_are_told_with_what_flowed_out_of_them() -> None:
     async def scene() -> None:
         async with house() as at:
-            async with at.listen("/streams/test?buffer=0") as one, at.listen("/streams/test?buffer=0") as two:
+            async with at.listen("/streams/test?linger=0") as one, at.listen("/streams/test?linger=0") as two:
                 await until_told(at, clients=2)
                 at.append(1, 2, 3)
                 at.append(4, stream="elsewhere")

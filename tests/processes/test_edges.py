@@ -45,7 +45,7 @@ class Fleet:
         found = read_statuses(self.settings.edge_statuses, SystemClock())
         if self.taken is None:
             return found
-        return [replace(each, listeners={"streams": round(self.taken * each.seats)}) for each in found]
+        return [replace(each, listeners={"streams": round(self.taken * each.max_listeners)}) for each in found]
 
     def pids(self) -> set[int]:
         return {child.pid for child in self.edges.children if child.pid}

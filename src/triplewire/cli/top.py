@@ -33,7 +33,7 @@ class EdgeRow:
     cpu: float
     memory: int
     listeners: int
-    seats: int
+    max_listeners: int
     published_s: float
     messages_s: float
     sent_bytes_s: float
@@ -50,7 +50,7 @@ class StreamRow:
     sent_bytes_s: float = 0.0
     waiting: int = 0
     dropped: int = 0
-    window: float = 0.0
+    linger: float = 0.0
 
     @property
     def share(self) -> float | None:
@@ -65,7 +65,7 @@ class StreamRow:
             self.sent_bytes_s + other.sent_bytes_s,
             max(self.waiting, other.waiting),
             self.dropped + other.dropped,
-            max(self.window, other.window),
+            max(self.linger, other.linger),
         )
 
 
@@ -125,8 +125,8 @@ def _edge_row(before: EdgeStatus, now: EdgeStatus) -> EdgeRow:
         now.state,
         _rate(now.cpu - before.cpu, seconds),
         now.memory,
-        now.taken,
-        now.seats,
+        now.connected,
+        now.max_listeners,
         _rate(now.published - before.published, seconds),
         _rate(sent.messages - old.messages, seconds),
         _rate(sent.sent_bytes - old.sent_bytes, seconds),
@@ -145,7 +145,7 @@ def _stream_rows(before: EdgeStatus, now: EdgeStatus) -> Iterable[StreamRow]:
             _rate(flow.sent_bytes - old.sent_bytes, seconds),
             flow.waiting,
             flow.dropped,
-            flow.window,
+            flow.linger,
         )
 
 
@@ -318,10 +318,10 @@ def _lake(health: Mapping[str, Any]) -> dict[str, str]:
 
 def _edges(edges: Sequence[EdgeRow]) -> Table:
     table = _table("edge")
-    for name in ("state", "pid", "cpu", "memory", "listeners", "seats", "in/s", "out/s", "sent/s"):
+    for name in ("state", "pid", "cpu", "memory", "listeners", "full", "in/s", "out/s", "sent/s"):
         table.add_column(name, justify="left" if name == "state" else "right", no_wrap=True)
     for each in edges:
-        taken = each.listeners / each.seats if each.seats else 0.0
+        full = each.listeners / each.max_listeners if each.max_listeners else 0.0
         table.add_row(
             each.name,
             Text(each.state, _COLOURS.get(each.state, "red")),
@@ -329,7 +329,7 @@ def _edges(edges: Sequence[EdgeRow]) -> Table:
             _bar(each.cpu),
             format_size(each.memory),
             f"{each.listeners:,}",
-            _bar(taken),
+            _bar(full),
             format_number(each.published_s),
             format_number(each.messages_s),
             format_size(each.sent_bytes_s),
@@ -339,7 +339,7 @@ def _edges(edges: Sequence[EdgeRow]) -> Table:
 
 def _streams(streams: Sequence[StreamRow], rows: int) -> Table:
     table = _table("stream")
-    for name in ("clients", "msgs/s", "plain/s", "sent/s", "share", "behind", "cut off", "window"):
+    for name in ("clients", "msgs/s", "plain/s", "sent/s", "share", "behind", "cut off", "linger"):
         table.add_column(name, justify="right", no_wrap=True)
     for each in streams[:rows]:
         table.add_row(
@@ -351,7 +351,7 @@ def _streams(streams: Sequence[StreamRow], rows: int) -> Table:
             "–" if each.share is None else f"{each.share:.1%}",
             Text(format_size(each.waiting), "yellow" if each.waiting else ""),
             Text(f"{each.dropped:,}", "red" if each.dropped else ""),
-            f"{each.window:.2f} s",
+            f"{each.linger:.2f} s",
         )
     if len(streams) > rows:
         table.add_row(Text(f"and {len(streams) - rows:,} more", "dim"))

@@ -219,7 +219,7 @@ class AsyncClient(ContinuousQueryClient):
         `parameters` are those of the address, filters among them; a `relay` sends its id and is served without linger.
         """
         headers = {} if relay is None else {"Relay-Id": relay}
-        given = [*parameters, *([] if relay is None else [("buffer", "0")])]
+        given = [*parameters, *([] if relay is None else [("linger", "0")])]
         url = f"{self._url}/streams/{stream}"
         return Feed(self._open(), url, after, self._attempts, tuple(given), headers, positions=True).messages()
 

@@ -209,13 +209,13 @@ class StreamTraffic:
     sent_bytes: int = 0
     dropped: int = 0
     waiting: int = 0
-    window: float = 0.0
+    linger: float = 0.0
 
     def __add__(self, other: StreamTraffic) -> StreamTraffic:
-        """Both together: the slowest client and the widest window are those of either."""
+        """Both together: the slowest client and the longest linger time are those of either."""
         sums = ("clients", "messages", "plain_bytes", "sent_bytes", "dropped")
         added = {name: getattr(self, name) + getattr(other, name) for name in sums}
-        return replace(self, **added, waiting=max(self.waiting, other.waiting), window=max(self.window, other.window))
+        return replace(self, **added, waiting=max(self.waiting, other.waiting), linger=max(self.linger, other.linger))
 
 
 def sum_by_stream(flows: Iterable[StreamTraffic]) -> list[StreamTraffic]:
@@ -236,7 +236,7 @@ def select_busiest(flows: Sequence[StreamTraffic], count: int) -> list[StreamTra
 _GAUGES = {
     "clients": ("clients", "Clients that listen to a stream"),
     "waiting": ("waiting_bytes", "Bytes that wait for the slowest client"),
-    "window": ("window_seconds", "How long messages are gathered"),
+    "linger": ("linger_seconds", "How long messages wait for others"),
 }
 _COUNTERS = {
     "messages": ("messages", "Messages to clients, repeats for several included"),

@@ -20,10 +20,10 @@ from triplewire.config.metrics import StreamTraffic
 from triplewire.model.clock import Clock
 
 STATUS_SECONDS = 1.0
-"""Between two times that an edge tells how it stands."""
+"""Time between two status reports of an edge."""
 
 STATUS_STALE_SECONDS = 5.0
-"""Older than this, what was told is of an edge that is gone or stuck."""
+"""Age from which on a status is that of an edge that is gone or stuck."""
 
 
 EdgeState = Literal["starting", "ready", "closing"]
@@ -31,12 +31,12 @@ EdgeState = Literal["starting", "ready", "closing"]
 
 @dataclass(frozen=True)
 class EdgeStatus:
-    """How one edge stands. `state` is `starting`, `ready`, or `closing` once it accepts nobody. Times are
+    """The status of one edge. `state` is `starting`, `ready`, or `closing` once it accepts nobody. Times are
     microseconds."""
 
     name: str
     pid: int = 0
-    door: str = ""
+    address: str = ""
     """The address that it listens on; those that have the same share their connections."""
     state: EdgeState = "starting"
     since: int = 0
@@ -46,8 +46,8 @@ class EdgeStatus:
     memory: int = 0
     """Bytes that it holds."""
     listeners: Mapping[str, int] = field(default_factory=dict)
-    seats: int = 0
-    """How many may listen."""
+    max_listeners: int = 0
+    """Clients that it accepts."""
     published: int = 0
     """Events that it acknowledged since it began."""
     streams: Sequence[StreamTraffic] = ()
@@ -55,7 +55,7 @@ class EdgeStatus:
     """The metrics of this edge alone."""
 
     @property
-    def taken(self) -> int:
+    def connected(self) -> int:
         return sum(self.listeners.values())
 
     def document(self) -> dict[str, Any]:
@@ -63,10 +63,10 @@ class EdgeStatus:
         return {name: value for name, value in asdict(self).items() if name != "metrics"}
 
 
-def write_status(folder: Path, standing: EdgeStatus) -> None:
+def write_status(folder: Path, status: EdgeStatus) -> None:
     """Replace the file at once, so that a reader sees the old or the new, never half."""
     folder.mkdir(parents=True, exist_ok=True)
-    replace_file(folder / f"{standing.name}.json", orjson.dumps(asdict(standing)), durable=False)
+    replace_file(folder / f"{status.name}.json", orjson.dumps(asdict(status)), durable=False)
 
 
 def read_statuses(folder: Path, clock: Clock) -> list[EdgeStatus]:
@@ -76,21 +76,21 @@ def read_statuses(folder: Path, clock: Clock) -> list[EdgeStatus]:
     return sorted((each for each in found if each and each.at >= oldest), key=status_order)
 
 
-def status_order(standing: EdgeStatus) -> tuple[int, str]:
-    """The order in which edges are told of: 2 before 10."""
-    return len(standing.name), standing.name
+def status_order(status: EdgeStatus) -> tuple[int, str]:
+    """Return the key by which edges are sorted: 2 comes before 10."""
+    return len(status.name), status.name
 
 
 def remove_status(folder: Path, name: str) -> None:
-    """The edge of that name is gone. If another has the name by now, it tells again within a second."""
+    """Remove the status of an edge that is gone. Another edge with its name writes one within a second."""
     (folder / f"{name}.json").unlink(missing_ok=True)
 
 
-def parse_status(told: Mapping[str, Any]) -> EdgeStatus:
-    """A standing from its JSON. Raises KeyError, TypeError or ValueError where it is none."""
+def parse_status(document: Mapping[str, Any]) -> EdgeStatus:
+    """Return a status from its JSON. Raises KeyError, TypeError or ValueError."""
     known = {each.name for each in fields(EdgeStatus)}
-    given = {name: value for name, value in told.items() if name in known}
-    return EdgeStatus(**{**given, "streams": tuple(StreamTraffic(**each) for each in told["streams"])})
+    given = {name: value for name, value in document.items() if name in known}
+    return EdgeStatus(**{**given, "streams": tuple(StreamTraffic(**each) for each in document["streams"])})
 
 
 def _read_status(path: Path) -> EdgeStatus | None:
@@ -123,8 +123,8 @@ class Heartbeat:
 
 def write_heartbeat(path: Path, clock: Clock, state: str, detail: Mapping[str, Any] | None = None) -> None:
     """Replace the file at once, so that a reader sees the old or the new, never half."""
-    said = {"state": state, "at": clock.now(), "pid": os.getpid(), "detail": dict(detail or {})}
-    replace_file(path, json.dumps(said).encode(), durable=False)
+    heartbeat = {"state": state, "at": clock.now(), "pid": os.getpid(), "detail": dict(detail or {})}
+    replace_file(path, json.dumps(heartbeat).encode(), durable=False)
 
 
 def read_heartbeat(path: Path) -> Heartbeat:

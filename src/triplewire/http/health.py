@@ -275,7 +275,7 @@ class ClosedTraffic:
 
     def add(self, stream: str, channel: MeasuredChannel) -> None:
         before = self._traffic.pop(stream, StreamTraffic(stream))
-        self._traffic[stream] = replace(before + measure_channel(stream, channel), clients=0, waiting=0, window=0.0)
+        self._traffic[stream] = replace(before + measure_channel(stream, channel), clients=0, waiting=0, linger=0.0)
         while len(self._traffic) > self._limit:
             self._traffic.popitem(last=False)
 

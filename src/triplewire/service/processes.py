@@ -196,9 +196,9 @@ class Autoscaler:
         """Return the average share of a core, or the share of connections in use, whichever is larger."""
         shares = [cpu_share(each, self._before.get(each.pid)) for each in statuses]
         self._before = {each.pid: each for each in statuses}
-        seats = sum(each.seats for each in statuses)
-        taken = sum(each.taken for each in statuses) / seats if seats else 0.0
-        return max(sum(shares) / len(shares) if shares else 0.0, taken)
+        accepted = sum(each.max_listeners for each in statuses)
+        connected = sum(each.connected for each in statuses) / accepted if accepted else 0.0
+        return max(sum(shares) / len(shares) if shares else 0.0, connected)
 
 
 def cpu_share(now: EdgeStatus, before: EdgeStatus | None) -> float:

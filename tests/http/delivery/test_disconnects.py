@@ -125,7 +125,7 @@ class Listener:
             return not all_heard or not enough
 
         between = "&" if "?" in self.path else "?"
-        path = f"{self.path}{between}after={self.last}&buffer=0&{self.transport.query}"
+        path = f"{self.path}{between}after={self.last}&linger=0&{self.transport.query}"
         body = await read(self.url, path, budget, take, **self.transport.headers)
         self.last = body.headers.get("position", self.last) if body.whole else self.last
         return body
@@ -169,7 +169,7 @@ def test_nor_do_they_where_a_context_is_shared_that_begins_anew_all_the_time(enc
             at.edge.topics.events.context_seconds = 0.0
             headers = {"Accept-Encoding": encoding, "Accept": "text/event-stream"}
             for _ in range(CONTEXT_LISTENERS):
-                asked = at.session.get(f"{at.url}/streams/test?buffer=0", headers=headers, auto_decompress=False)
+                asked = at.session.get(f"{at.url}/streams/test?linger=0", headers=headers, auto_decompress=False)
                 await others.enter_async_context(asked)
             await cut(at, "/streams/test", SSE.packed(encoding), encoding)
 

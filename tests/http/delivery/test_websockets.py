@@ -102,7 +102,7 @@ def test_many_get_the_same_and_who_comes_later_too() -> None:
 
 def test_large_messages_are_framed_too() -> None:
     async def scene() -> None:
-        async with house() as at, called(at, "/streams/test?buffer=0") as phone:
+        async with house() as at, called(at, "/streams/test?linger=0") as phone:
             for size in (10, 200, 70_000):
                 text = f'<urn:s> <urn:p> "{"x" * size}" .'
                 headers = {"Content-Type": "text/turtle"}

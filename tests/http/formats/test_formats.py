@@ -109,7 +109,7 @@ def test_what_a_client_does_not_take_is_answered_with_what_there_is() -> None:
             assert problem["status"] == 406
             assert {each.media_type for each in FORMATS} <= set(problem["known"])
             assert "ndjson" in (await at.problem("GET", "/streams/test?format=png"))["detail"]
-            assert "buffer" in (await at.problem("GET", "/streams/test?buffer=never"))["detail"]
+            assert "linger" in (await at.problem("GET", "/streams/test?linger=never"))["detail"]
 
     run(scene())
 

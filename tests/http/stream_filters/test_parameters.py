@@ -18,7 +18,7 @@ def asked(*given: tuple[str, str]) -> StreamFilter:
     return found
 
 
-@pytest.mark.parametrize("given", [[], [("after", "now")], [("format", "sse"), ("buffer", "0"), ("mode", "poll")]])
+@pytest.mark.parametrize("given", [[], [("after", "now")], [("format", "sse"), ("linger", "0"), ("mode", "poll")]])
 def test_an_address_that_says_nothing_of_it_asks_for_everything(given: list[tuple[str, str]]) -> None:
     assert parse_stream_filter(given) is None
 

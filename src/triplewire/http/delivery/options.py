@@ -175,9 +175,7 @@ def parse_linger(text: str) -> float:
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds <= LINGER_SECONDS_MOST:
-        raise BadRequest(
-            f"a linger time (`buffer`) must be a number of seconds from 0 to {LINGER_SECONDS_MOST:g}, not {text!r}"
-        )
+        raise BadRequest(f"linger must be a number of seconds from 0 to {LINGER_SECONDS_MOST:g}, not {text!r}")
     return seconds
 
 
@@ -295,7 +293,9 @@ def parse_websocket_options(request: web.Request, linger: float) -> DeliveryOpti
 def _make_options(
     request: web.Request, format: MessageFormat, encoding: ContentCoding, linger: float
 ) -> DeliveryOptions:
-    given = request.query.get("buffer")
+    if "buffer" in request.query:
+        raise BadRequest("the parameter buffer is called linger now")
+    given = request.query.get("linger")
     linger = linger if given is None else parse_linger(given)
     # All clients behind a relay would wait with it, and its edge lingers by itself.
     relay = RELAY in request.headers

@@ -134,8 +134,8 @@ LAST_EVENT_ID = header_parameter(
     "Last-Event-ID", "The same, as browsers send it when they reconnect; it takes precedence over `after`"
 )
 FORMAT = Parameter("format", "The format, in place of `Accept`", schema={"type": "string"})
-BUFFER = Parameter(
-    "buffer",
+LINGER = Parameter(
+    "linger",
     "Seconds that messages may wait to be sent together, under load",
     schema={"type": "number", "minimum": 0, "maximum": LINGER_SECONDS_MOST},
 )
@@ -161,7 +161,7 @@ MOVED = Parameter(
 )
 RELAY = header_parameter("Relay-Id", "The id of a relay")
 
-LISTENING = (AFTER, LAST_EVENT_ID, FORMAT, BUFFER, MODE, WAIT, LIMIT, ACK, WINDOW, RELAY)
+LISTENING = (AFTER, LAST_EVENT_ID, FORMAT, LINGER, MODE, WAIT, LIMIT, ACK, WINDOW, RELAY)
 """Parameters of every subscription to messages."""
 
 SOURCE_ID = header_parameter("Source-Id", "The source of all events of the body")

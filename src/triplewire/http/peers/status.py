@@ -82,14 +82,14 @@ class EdgeStatusReporter:
         return EdgeStatus(
             name=self.location.name,
             pid=self._process.pid,
-            door=self.location.address,
+            address=self.location.address,
             state=self.state,
             since=self._since,
             at=self._clock.now(),
             cpu=round(time.process_time(), 3),
             memory=self._process.memory_info().rss,
             listeners=listeners,
-            seats=self._max_listeners,
+            max_listeners=self._max_listeners,
             published=int(self._metrics.published()),
             streams=tuple(self._flows()),
         )
@@ -101,7 +101,9 @@ class EdgeStatusReporter:
 
     def neighbours(self) -> list[int]:
         """Return the number of listeners of each of the other edges on the same address, as last read."""
-        return [each.taken for each in self._others if each.door == self.location.address and each.state == "ready"]
+        return [
+            each.connected for each in self._others if each.address == self.location.address and each.state == "ready"
+        ]
 
     async def step(self) -> None:
         """Write the status, and read those of others. Called by a worker, every `STATUS_SECONDS`."""
