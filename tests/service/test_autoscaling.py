@@ -32,7 +32,7 @@ class Fleet:
 
     most: int = 4
     clock: ManualClock = field(default_factory=ManualClock)
-    edges: list[EdgeStatus] = field(default_factory=lambda: [EdgeStatus("1", 1, seats=100)])
+    edges: list[EdgeStatus] = field(default_factory=lambda: [EdgeStatus("1", 1, max_listeners=100)])
 
     def __post_init__(self) -> None:
         self.scale = Autoscaler(EdgeRange(1, self.most), self.clock)
@@ -49,7 +49,7 @@ class Fleet:
         ]
         wanted = self.scale.target(self.edges)
         names = range(len(self.edges) + 1, wanted + 1)
-        self.edges = [*self.edges[:wanted], *(EdgeStatus(str(name), name, seats=100) for name in names)]
+        self.edges = [*self.edges[:wanted], *(EdgeStatus(str(name), name, max_listeners=100) for name in names)]
         return wanted
 
 
