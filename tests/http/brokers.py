@@ -25,7 +25,7 @@ from triplewire.storage.lake.data_files import FileWriter
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.entries import LakeEntries
 from triplewire.storage.lake.ports import CommitBatch
-from triplewire.storage.log.ports import LogRetention, Publication
+from triplewire.storage.log.ports import SEGMENT_LIMITS, LogRetention, Publication, SegmentLimits
 from triplewire.storage.outbox import OutboxLane
 from triplewire.storage.registry.security import PolicyStore
 
@@ -108,7 +108,9 @@ class Broker:
 
 
 @asynccontextmanager
-async def broker(folder: Path, *authenticators: Authenticator) -> AsyncIterator[Broker]:
+async def broker(
+    folder: Path, *authenticators: Authenticator, segments: SegmentLimits = SEGMENT_LIMITS
+) -> AsyncIterator[Broker]:
     lake = DeltaLake(folder)
     archive = LakeEntries(lake)
 
@@ -124,5 +126,5 @@ async def broker(folder: Path, *authenticators: Authenticator) -> AsyncIterator[
         ]
         return replace(parts, routes=served, archive=archive, authenticators=authenticators)
 
-    async with house(change=whole) as at:
+    async with house(change=whole, segments=segments) as at:
         yield Broker(at, lake, folder)

@@ -24,6 +24,7 @@ from triplewire.model import MATCHES, Event, Kind, Subscription
 from triplewire.model.errors import TriplewireError
 from triplewire.sparql import Query, parse_query
 from triplewire.storage.log.group_commit import GroupCommit
+from triplewire.storage.log.ports import SEGMENT_LIMITS, SegmentLimits
 from triplewire.storage.outbox import MemoryOutbox
 from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
 from triplewire.testing import Twin, event, open_twin, publication
@@ -171,9 +172,10 @@ async def house(
     heartbeat: Callable[[], Heartbeat] = Heartbeat,
     change: Callable[[EdgeParts], EdgeParts] = lambda parts: parts,
     prepare: Callable[[Twin], None] = lambda stores: None,
+    segments: SegmentLimits = SEGMENT_LIMITS,
 ) -> AsyncIterator[House]:
     """An edge that serves. `prepare` fills the stores before it starts, `change` swaps parts for a test's own."""
-    with open_twin("memory") as stores:
+    with open_twin("memory", segments=segments) as stores:
         prepare(stores)
         outbox = stores.outbox("")
         assert isinstance(outbox, MemoryOutbox)

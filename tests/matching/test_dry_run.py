@@ -10,15 +10,21 @@ from triplewire.matching.dry_run import DRY_RUN_SECONDS, DryRun, run_dry
 from triplewire.model import Kind, format_position
 from triplewire.model.errors import Unsupported
 from triplewire.sparql import parse_query
-from triplewire.storage.log import sqlite
+from triplewire.storage.log.ports import LOOKUP_POSITIONS
 from triplewire.testing import TWIN_KINDS, Twin, open_twin, publication
 from triplewire.testing.samples import EXAMPLE
 
 ABOVE = f"SELECT ?o {{ ?o <{EXAMPLE}result> ?v FILTER(?v > 6) }}"
 
 
-def run_on(stores: Twin, sparql: str = ABOVE, kind: Kind = Kind.SIGNAL, seconds: float = DRY_RUN_SECONDS) -> DryRun:
-    return run_dry(parse_query(sparql), kind, stores.log, stores.clock, seconds=seconds)
+def run_on(
+    stores: Twin,
+    sparql: str = ABOVE,
+    kind: Kind = Kind.SIGNAL,
+    seconds: float = DRY_RUN_SECONDS,
+    positions: int = LOOKUP_POSITIONS,
+) -> DryRun:
+    return run_dry(parse_query(sparql), kind, stores.log, stores.clock, seconds=seconds, positions=positions)
 
 
 @pytest.mark.parametrize("kind", TWIN_KINDS)
@@ -62,11 +68,10 @@ def test_it_tells_how_it_would_be_matched(kind: Kind, sparql: str, tier: str) ->
     assert value["plan"]["sql"].startswith("SELECT")
 
 
-def test_of_too_many_events_the_newest_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "LOOKUP_POSITIONS", 4)
+def test_of_too_many_events_the_newest_are_looked_at() -> None:
     with open_twin("memory") as stores:
         stores.log.append([publication(*range(10))])
-        found = run_on(stores)
+        found = run_on(stores, positions=4)
     assert (found.matched, found.looked_at, found.complete) == (3, 4, False)
 
 

@@ -60,14 +60,14 @@ class Cutting:
             self.log.trim(LogRetention(size=0), before=100)
         return found
 
-    def reach(self, after: int, upto: int, size: int) -> int:
-        return self.log.reach(after, upto, size)
+    def page_end(self, after: int, through: int, size: int) -> int:
+        return self.log.page_end(after, through, size)
 
     def begin(self) -> int:
         return self.log.begin()
 
-    def gone(self, stream: str | None = None) -> int:
-        return self.log.gone(stream)
+    def floor(self, stream: str | None = None) -> int:
+        return self.log.floor(stream)
 
     def head(self) -> int:
         return self.log.head()

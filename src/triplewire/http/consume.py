@@ -371,7 +371,7 @@ class EventPageEndpoint:
         end = min(wanted.end, self._log.head())
         if end <= wanted.after:
             return _write_arrow(self._log.read(START, START, 1), wanted.after, None)
-        reached = self._log.reach(wanted.after, end, self._size)
+        reached = self._log.page_end(wanted.after, end, self._size)
         entries = self._log.read(wanted.after, reached, self.limit)
         if entries.num_rows == self.limit:
             reached = entries["position"][-1].as_py()

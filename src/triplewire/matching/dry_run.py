@@ -20,7 +20,7 @@ from triplewire.model.clock import Clock, format_timestamp
 from triplewire.security.visibility import Visibility
 from triplewire.sparql import Query
 from triplewire.sparql.serialization import format_algebra
-from triplewire.storage.log import sqlite
+from triplewire.storage.log.ports import LOOKUP_POSITIONS
 from triplewire.storage.registry.ports import RegistryChange
 
 DRY_RUN_SECONDS: Final = 5.0
@@ -79,16 +79,17 @@ def run_dry(
     begins: int | None = None,
     visibility: Visibility | None = None,
     seconds: float = DRY_RUN_SECONDS,
+    positions: int = LOOKUP_POSITIONS,
 ) -> DryRun:
-    """Match a query without parameters against recent events. `ontologies` are the registry changes that loaded the
-    current ontologies; `begins` is a start position that replaces the last hour. Only visible parts of events count.
-    Blocks for about `seconds`: call it from a thread. Raises Unsupported for queries that are not allowed in
-    subscriptions."""
+    """Match a query without parameters against the events of the last hour, or from the position `begins` on, of which
+    the newest `positions` count. `ontologies` are the registry changes that loaded the current ontologies. Only visible
+    parts of events count. Blocks for about `seconds`: call it from a thread. Raises Unsupported for queries that are
+    not allowed in subscriptions."""
     lifted = lift(query, solutions=kind is Kind.BINDINGS)
     tally = _MatchCounter(_evaluator(lift(query, solutions=False), ontologies))
     head = log.head()
     asked = find_position(log, clock.now() - _HOUR, head) if begins is None else max(START, begins - 1)
-    after = max(asked, head - sqlite.LOOKUP_POSITIONS)
+    after = max(asked, head - positions)
     deadline = clock.ticks() + seconds
     complete = after == asked
     for batch in scan_backwards(VisibleEvents(log, visibility), after, head):

@@ -24,8 +24,7 @@ from triplewire.model import MATCHED_COLUMNS, START
 from triplewire.model.errors import NotFound
 from triplewire.security.visibility import Visibility
 from triplewire.storage.lake.entries import LAKE_PAGE_BYTES
-from triplewire.storage.log import sqlite
-from triplewire.storage.log.ports import MeasuredLog
+from triplewire.storage.log.ports import LOOKUP_POSITIONS, MeasuredLog
 
 SCAN_POSITIONS: Final = 2_000
 """Positions that a backward scan reads at once: about 2 MB for events of 1 kB, 20 ms to match."""
@@ -89,7 +88,7 @@ class EventHistory:
         """The first of these entries, at most `limit`, in bounded time. Events without one of the predicates may be
         left out."""
         # The log is asked first: events that it drops meanwhile are in the cold tier when that is asked.
-        enough = self.log.reach(after, upto, self.size)
+        enough = self.log.page_end(after, upto, self.size)
         entries = self.log.read(after, enough, limit).select(MATCHED_COLUMNS)
         begin = self.begin()
         known = self.archive.upto() if self.archive is not None and begin > after + 1 else START
@@ -160,13 +159,13 @@ def find_newest(log: EventReader, event: str) -> dict[str, Any]:
     """The newest entry of the event with this id, as a row of `ENTRIES`. Raises NotFound if none of the newest
     positions has it: an older event must be requested by its position."""
     head = log.head()
-    for batch in scan_backwards(log, max(0, head - sqlite.LOOKUP_POSITIONS), head):
+    for batch in scan_backwards(log, max(0, head - LOOKUP_POSITIONS), head):
         found = batch.filter(pc.equal(batch["event"], event))
         if found.num_rows:
             row: dict[str, Any] = found.slice(found.num_rows - 1).to_pylist()[0]
             return row
     hint = "an older one can be asked for by its position"
-    raise NotFound(f"no event {event} is among the newest {sqlite.LOOKUP_POSITIONS:,}; {hint}")
+    raise NotFound(f"no event {event} is among the newest {LOOKUP_POSITIONS:,}; {hint}")
 
 
 def read_entry(log: EventReader, position: int) -> dict[str, Any]:

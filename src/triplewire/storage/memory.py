@@ -21,9 +21,19 @@ import pyarrow as pa
 from triplewire.model import START, Erasure
 from triplewire.model.clock import Clock
 from triplewire.model.erasure import compute_losses
-from triplewire.storage.log import appending, sqlite
+from triplewire.storage.log import appending
 from triplewire.storage.log.appending import EntryRow, EventKey, KnownEvents, collect_event_keys, plan_append
-from triplewire.storage.log.ports import AppendedEvent, LogRetention, Publication, Segment, StreamVolume, extend_volume
+from triplewire.storage.log.ports import (
+    LOOKUP_POSITIONS,
+    SEGMENT_LIMITS,
+    AppendedEvent,
+    LogRetention,
+    Publication,
+    Segment,
+    SegmentLimits,
+    StreamVolume,
+    extend_volume,
+)
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.webhooks import DeadLetter, WebhookProgress
 
@@ -59,16 +69,26 @@ _RECEIVED: Final = 7
 class MemoryLog:
     """The log in the memory of one process."""
 
-    def __init__(self, positions: PositionSequence, clock: Clock) -> None:
+    def __init__(
+        self,
+        positions: PositionSequence,
+        clock: Clock,
+        *,
+        segments: SegmentLimits = SEGMENT_LIMITS,
+        lookup: int = LOOKUP_POSITIONS,
+    ) -> None:
+        """`find` looks through the newest `lookup` positions."""
         self._clock = clock
+        self._limits = segments
+        self._lookup = lookup
         self._positions = positions
         # Only ever grows; a trim puts another list in its place, so that readers need no lock.
         self._rows: list[EntryRow] = []
         self._keys: dict[str, range] = {}
-        self._gone: dict[str, int] = {}
+        self._floors: dict[str, int] = {}
         self._names: dict[EventKey, int] = {}
         self._volumes: dict[str, StreamVolume] = {}
-        self._leaves: dict[str, list[Segment]] = {}
+        self._segments: dict[str, list[Segment]] = {}
         self._turn = Lock()
 
     def append(self, publications: Sequence[Publication]) -> list[Sequence[int]]:
@@ -88,8 +108,9 @@ class MemoryLog:
         for row in rows:
             arrivals.setdefault(row[_STREAM], []).append((row[0], appending.entry_size(row)))
         for stream, come in arrivals.items():
-            self._volumes[stream], full = extend_volume(self._volumes.get(stream, StreamVolume(stream)), come, received)
-            self._leaves[stream] = [*self._leaves.get(stream, ()), *full]
+            before = self._volumes.get(stream, StreamVolume(stream))
+            self._volumes[stream], full = extend_volume(before, come, received, self._limits)
+            self._segments[stream] = [*self._segments.get(stream, ()), *full]
 
     def _known(self, publications: Sequence[Publication]) -> KnownEvents:
         keys = {key: self._keys[key] for key in appending.publication_keys(publications) if key in self._keys}
@@ -97,42 +118,38 @@ class MemoryLog:
         texts = {row[0]: row[_TEXT] for row in self._rows} if places else {}
         return KnownEvents(keys, {name: (at, texts[at]) for name, at in places.items()})
 
-    def read(self, after: int, upto: int, limit: int) -> pa.Table:
+    def read(self, after: int, through: int, limit: int) -> pa.Table:
         rows = self._rows
         first = bisect_right(rows, after, key=_ROW_POSITION)
-        last = bisect_right(rows, upto, key=_ROW_POSITION)
+        last = bisect_right(rows, through, key=_ROW_POSITION)
         there = (row for row in islice(rows, first, last) if row[_EVENT])
         return appending.entries_table([list(islice(there, limit))])
 
     def entries(self, positions: Sequence[int]) -> pa.Table:
-        """The entries at the given positions, in order and once each, as an `ENTRIES` table."""
         wanted = set(positions)
         return appending.entries_table([[row for row in self._rows if row[0] in wanted and row[_EVENT]]])
 
     def find(self, event: str, stream: str | None = None) -> int | None:
-        """The newest position of the event with this id, in a stream or in any, if it is among the newest positions."""
-        oldest = self.head() - sqlite.LOOKUP_POSITIONS
+        oldest = self.head() - self._lookup
         for row in takewhile(lambda row: row[0] > oldest, reversed(self._rows)):
             if row[_EVENT] == event and stream in (None, row[_STREAM]):
                 return int(row[0])
         return None
 
-    def reach(self, after: int, upto: int, size: int) -> int:
-        """The last position up to `upto` for which the entries after `after` hold at most `size` bytes of text and
-        extensions, not counting the last of them. At least the first entry is among them."""
+    def page_end(self, after: int, through: int, size: int) -> int:
         rows, held = self._rows, 0
-        for row in rows[bisect_right(rows, after, key=_ROW_POSITION) : bisect_right(rows, upto, key=_ROW_POSITION)]:
+        for row in rows[bisect_right(rows, after, key=_ROW_POSITION) : bisect_right(rows, through, key=_ROW_POSITION)]:
             if held >= max(size, 1):
                 return int(row[0]) - 1
             held += appending.entry_size(row)
-        return upto
+        return through
 
     def begin(self) -> int:
         head, rows = self.head(), self._rows
         return rows[0][0] if rows else head + 1
 
-    def gone(self, stream: str | None = None) -> int:
-        return max(self._gone.values(), default=START) if stream is None else self._gone.get(stream, START)
+    def floor(self, stream: str | None = None) -> int:
+        return max(self._floors.values(), default=START) if stream is None else self._floors.get(stream, START)
 
     def volumes(self, after: str = "", limit: int | None = None) -> list[StreamVolume]:
         names = sorted(stream for stream in self._volumes if stream > after)
@@ -141,8 +158,8 @@ class MemoryLog:
     def volume(self, stream: str) -> StreamVolume | None:
         return self._volumes.get(stream)
 
-    def leaves(self, stream: str, numbers: Sequence[int]) -> list[Segment]:
-        full = self._leaves.get(stream, [])
+    def segments(self, stream: str, numbers: Sequence[int]) -> list[Segment]:
+        full = self._segments.get(stream, [])
         return [full[number] for number in sorted(set(numbers)) if 0 <= number < len(full)]
 
     def losses(self, erasure: Erasure) -> pa.Table:
@@ -164,7 +181,7 @@ class MemoryLog:
     def trim(self, retention: LogRetention, before: int) -> int:
         with self._positions.taking(0):
             going = list(takewhile(lambda row: row[0] < before, self._expired(retention)))
-            self._gone |= {row[_STREAM]: row[0] for row in going if row[_EVENT]}
+            self._floors |= {row[_STREAM]: row[0] for row in going if row[_EVENT]}
             self._rows = self._rows[len(going) :]
         if going:
             with self._turn:
@@ -225,9 +242,9 @@ class MemoryRegistry:
         asked = [each for each in found if below is None or each.key < below]
         return sorted(asked, key=_CHANGE_POSITION)[:limit]
 
-    def changes(self, after: int, upto: int, most: int | None = None) -> Sequence[RegistryChange]:
+    def changes(self, after: int, through: int, most: int | None = None) -> Sequence[RegistryChange]:
         first = bisect_right(self._changes, after, key=_CHANGE_POSITION)
-        last = bisect_right(self._changes, upto, key=_CHANGE_POSITION)
+        last = bisect_right(self._changes, through, key=_CHANGE_POSITION)
         return self._changes[first : last if most is None else min(last, first + most)]
 
     def redact(self, position: int, value: Mapping[str, Any]) -> None:

@@ -19,7 +19,14 @@ import pyarrow as pa
 
 from triplewire.model.clock import ManualClock
 from triplewire.model.errors import StorageFull, Unavailable
-from triplewire.storage.log.ports import Log, LogRetention, Publication
+from triplewire.storage.log.ports import (
+    LOOKUP_POSITIONS,
+    SEGMENT_LIMITS,
+    Log,
+    LogRetention,
+    Publication,
+    SegmentLimits,
+)
 from triplewire.storage.log.sqlite import SqliteLog
 from triplewire.storage.memory import MemoryLog, MemoryRegistry, PositionSequence
 from triplewire.storage.outbox import MemoryOutbox, Outbox, OutboxChunk, OutboxLane, SqliteOutbox
@@ -74,8 +81,8 @@ class _LogProxy:
     def __init__(self, log: Log) -> None:
         self._log = log
 
-    def read(self, after: int, upto: int, limit: int) -> pa.Table:
-        return self._log.read(after, upto, limit)
+    def read(self, after: int, through: int, limit: int) -> pa.Table:
+        return self._log.read(after, through, limit)
 
     def head(self) -> int:
         return self._log.head()
@@ -148,24 +155,24 @@ class Twin:
 
 
 @contextmanager
-def open_twin(kind: str) -> Iterator[Twin]:
-    """Fresh stores of a kind; their files are deleted after the block."""
+def open_twin(kind: str, *, segments: SegmentLimits = SEGMENT_LIMITS, lookup: int = LOOKUP_POSITIONS) -> Iterator[Twin]:
+    """Fresh stores of a kind, with the limits of their log; their files are deleted after the block."""
     if kind == "memory":
-        yield _memory()
+        yield _memory(segments, lookup)
     else:
         with TemporaryDirectory() as directory:
-            yield from _sqlite(Path(directory))
+            yield from _sqlite(Path(directory), segments, lookup)
 
 
-def _memory() -> Twin:
+def _memory(segments: SegmentLimits, lookup: int) -> Twin:
     clock, positions, first = ManualClock(), PositionSequence(), MemoryOutbox()
-    log, registry = MemoryLog(positions, clock), MemoryRegistry(positions)
+    log, registry = MemoryLog(positions, clock, segments=segments, lookup=lookup), MemoryRegistry(positions)
     return Twin(log, registry, partial(MemoryOutbox, shared=first), clock)
 
 
-def _sqlite(directory: Path) -> Iterator[Twin]:
-    clock = ManualClock()
-    log, registry = SqliteLog(directory / "log.db", clock), SqliteRegistry(directory / "log.db", clock)
+def _sqlite(directory: Path, segments: SegmentLimits, lookup: int) -> Iterator[Twin]:
+    clock, path = ManualClock(), directory / "log.db"
+    log, registry = SqliteLog(path, clock, segments=segments, lookup=lookup), SqliteRegistry(path, clock)
     yield Twin(log, registry, partial(SqliteOutbox, directory / "outbox.db"), clock)
     log.close()
     registry.close()

@@ -13,6 +13,7 @@ from triplewire.http.auth import Sessions, TokenAuthenticator
 from triplewire.http.resources import access_control
 from triplewire.http.resources.access_control import TokenManager, TokenRequest
 from triplewire.model.clock import ManualClock
+from triplewire.storage.log.ports import SEGMENT_LIMITS, SegmentLimits
 from triplewire.storage.registry.security import TokenCache
 
 NQUADS = {"Content-Type": "application/n-quads"}
@@ -37,7 +38,9 @@ class Closed:
 
 
 @asynccontextmanager
-async def closed(witness: AuditMiddleware | None = None, *, waits: bool = False) -> AsyncIterator[Closed]:
+async def closed(
+    witness: AuditMiddleware | None = None, *, waits: bool = False, segments: SegmentLimits = SEGMENT_LIMITS
+) -> AsyncIterator[Closed]:
     """With `waits` it is open until there is a token."""
     found: list[tuple[TokenManager, ManualClock]] = []
 
@@ -56,7 +59,7 @@ async def closed(witness: AuditMiddleware | None = None, *, waits: bool = False)
             audit=witness,
         )
 
-    async with house(change=shut) as at:
+    async with house(change=shut, segments=segments) as at:
         yield Closed(at, *found[0])
 
 

@@ -98,7 +98,7 @@ class World:
         mark, head = self.recent_events.check_erasures(), self.log.head()
         found = MemoryLog.read(self.log, self.place, head, 1_000)
         parts = {each: found.filter(pc.equal(found["stream"], each)) for each in STREAMS}
-        if self.log.gone() <= self.place:
+        if self.log.floor() <= self.place:
             self.recent_events.keep(parts, self.place, head, mark, STREAMS[: number % 3])
         self.place = head
 

@@ -128,7 +128,7 @@ def test_the_past_and_the_present_are_told_as_somebody_sees_them(tmp_path: Path,
                 at.store()
                 at.match()
                 at.trim()
-                assert at.at.twin.log.gone("even")
+                assert at.at.twin.log.floor("even")
             async with at.at.listen("/streams/even", **bearer("root")) as other:
                 await other.position()
                 if kept == "memory":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import aiohttp
@@ -16,17 +17,20 @@ from triplewire.http.app import EdgeParts
 from triplewire.http.dialects import ldes
 from triplewire.http.dialects.ldes import LDES_OPEN_PAGE_SECONDS, LDES_PAGE_SECONDS
 from triplewire.model import END, Erasure, ErasureScope, Event, EventHeaders
-from triplewire.storage.log import ports
-from triplewire.storage.log.ports import LogRetention, Publication
+from triplewire.storage.log.ports import LogRetention, Publication, SegmentLimits
 
 TREE, LDES, TW = "https://w3id.org/tree#", "https://w3id.org/ldes#", "https://triplewire.dev/ns#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 
 
+SMALL = SegmentLimits(events=3)
+"""Three events are a page."""
+small_house = partial(house, segments=SMALL)
+
+
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three events are a page, and three pages a node."""
-    monkeypatch.setattr(ports, "SEGMENT_EVENTS", 3)
+    """Three pages are a node."""
     monkeypatch.setattr(ldes, "LDES_FANOUT", 3)
 
 
@@ -84,7 +88,7 @@ async def walked(at: House, path: str = "/streams/home/ldes") -> list[str]:
 
 def test_all_events_are_found_once_by_following_relations() -> None:
     async def scene() -> None:
-        async with house() as at:
+        async with small_house() as at:
             publish(at, *range(1, 15))
             publish(at, 99, stream="other")
             assert await walked(at) == [f"urn:event:{number}" for number in range(1, 15)]
@@ -98,7 +102,7 @@ def test_the_view_says_what_the_stream_promises() -> None:
         return replace(parts, retention={"home": 43_200.0, "hall": 30 * 86_400.0}.get)
 
     async def scene() -> None:
-        async with house(change=kept) as at:
+        async with small_house(change=kept) as at:
             publish(at, 1)
             at.twin.registry.put([("about", "home", {"version_of": "urn:of"})])
             store = await page(at, "/streams/home/ldes")
@@ -120,7 +124,7 @@ def test_the_view_says_what_the_stream_promises() -> None:
 
 def test_members_are_graphs_with_what_is_said_of_them_outside() -> None:
     async def scene() -> None:
-        async with house() as at:
+        async with small_house() as at:
             publish(at, 1)
             store = await page(at, "/streams/home/ldes/0/0")
             graph = ox.NamedNode("urn:event:1")
@@ -146,7 +150,7 @@ def test_members_are_graphs_with_what_is_said_of_them_outside() -> None:
 )
 def test_pages_come_in_any_syntax(accept: str) -> None:
     async def scene() -> None:
-        async with house() as at:
+        async with small_house() as at:
             publish(at, 1, 2)
             response, body = await got(at, "/streams/home/ldes/0/0", accept)
             assert response.content_type == accept
@@ -163,7 +167,7 @@ def test_pages_come_in_any_syntax(accept: str) -> None:
 
 def test_a_full_page_is_fixed_and_the_newest_is_not() -> None:
     async def scene() -> None:
-        async with house() as at:
+        async with small_house() as at:
             publish(at, 1, 2, 3, 4)
             full, body = await got(at, "/streams/home/ldes/0/0")
             assert full.headers["Cache-Control"] == f"public, max-age={LDES_PAGE_SECONDS}, immutable"
@@ -185,7 +189,7 @@ def test_a_page_is_the_same_bytes_from_the_log_and_from_the_lake() -> None:
     archive = MemoryArchive(most=2)
 
     async def scene() -> None:
-        async with house(change=lambda parts: replace(parts, archive=archive)) as at:
+        async with small_house(change=lambda parts: replace(parts, archive=archive)) as at:
             publish(at, 1, 2)
             publish(at, 90, 91, stream="other")
             publish(at, 3, 4)
@@ -202,7 +206,7 @@ def test_a_page_is_the_same_bytes_from_the_log_and_from_the_lake() -> None:
 
 def test_a_page_of_a_real_lake_is_the_same_bytes(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with broker(tmp_path) as made:
+        async with broker(tmp_path, segments=SMALL) as made:
             made.publish(9)
             made.match()
             paths = ("", "/0/0", "/0/1")
@@ -219,7 +223,7 @@ def test_a_page_of_a_real_lake_is_the_same_bytes(tmp_path: Path) -> None:
 
 def test_what_is_erased_is_on_no_page() -> None:
     async def scene() -> None:
-        async with house() as at:
+        async with small_house() as at:
             publish(at, *range(1, 5))
             full, _ = await got(at, "/streams/home/ldes/0/0")
             at.twin.log.erase(Erasure("e", ErasureScope.EVENT, "urn:event:2", END))
@@ -232,7 +236,7 @@ def test_what_is_erased_is_on_no_page() -> None:
 
 def test_pages_that_are_kept_no_more_are_gone_and_lead_to_those_that_are() -> None:
     async def scene() -> None:
-        async with house() as at:
+        async with small_house() as at:
             publish(at, *range(1, 15))
             at.twin.log.trim(LogRetention(age=3.5), before=END)
             assert await walked(at) == [f"urn:event:{number}" for number in range(11, 15)]
@@ -246,11 +250,9 @@ def test_pages_that_are_kept_no_more_are_gone_and_lead_to_those_that_are() -> No
     run(scene())
 
 
-def test_a_stream_of_few_events_is_read_without_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ports, "SEGMENT_GAP", 4)
-
+def test_a_stream_of_few_events_is_read_without_all_others() -> None:
     async def scene() -> None:
-        async with house() as at:
+        async with house(segments=SegmentLimits(events=3, gap=4)) as at:
             for number in (1, 2, 3):
                 publish(at, number)
                 at.twin.log.append([Publication("other", some(*range(100 * number, 100 * number + 50)))])
@@ -262,7 +264,7 @@ def test_a_stream_of_few_events_is_read_without_all_others(monkeypatch: pytest.M
 
 def test_a_stream_that_nobody_published_to_has_no_history() -> None:
     async def scene() -> None:
-        async with house() as at:
+        async with small_house() as at:
             assert (await at.problem("GET", "/streams/none/ldes"))["status"] == 404
             assert (await at.problem("GET", "/streams/home/ldes/0/x"))["status"] == 404
 

@@ -6,24 +6,22 @@ import pytest
 
 from tests.http.auth.harness import closed
 from tests.http.dialects.nodes import needs_node, program
-from tests.http.dialects.test_ldes import publish
-from tests.http.harness import house, run
+from tests.http.dialects.test_ldes import SMALL, publish, small_house
+from tests.http.harness import run
 from triplewire.http.dialects import ldes
-from triplewire.storage.log import ports
 
 pytestmark = needs_node
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three events are a page, and three pages a node."""
-    monkeypatch.setattr(ports, "SEGMENT_EVENTS", 3)
+    """Three pages are a node."""
     monkeypatch.setattr(ldes, "LDES_FANOUT", 3)
 
 
 def test_it_is_read_whole_and_in_order() -> None:
     async def scene() -> None:
-        async with house() as at:
+        async with small_house() as at:
             publish(at, *range(1, 15))
             async with program("read.mjs", f"{at.url}/streams/home/ldes", "ascending") as reading:
                 found = await reading.rest()
@@ -36,7 +34,7 @@ def test_it_is_read_whole_and_in_order() -> None:
 
 def test_a_client_that_knows_nothing_but_passwords_reads_with_a_token() -> None:
     async def scene() -> None:
-        async with closed() as at:
+        async with closed(segments=SMALL) as at:
             publish(at.at, *range(1, 6))
             view, (_, token) = f"{at.at.url}/streams/home/ldes", at.token("consume:home")
             async with program("read.mjs", view, "ascending", f"auth=any:{token}") as reading:
@@ -48,7 +46,7 @@ def test_a_client_that_knows_nothing_but_passwords_reads_with_a_token() -> None:
 
 def test_it_is_followed_while_it_grows_by_nodes_and_levels() -> None:
     async def scene() -> None:
-        async with house() as at:
+        async with small_house() as at:
             publish(at, *range(1, 23))
             async with program("read.mjs", f"{at.url}/streams/home/ldes", "follow") as reading:
                 found = await reading.take(22)

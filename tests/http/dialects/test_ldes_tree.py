@@ -17,7 +17,7 @@ def tree(count: int, *, open: bool, rough: int = -1, fanout: int = ldes.LDES_FAN
     """Over so many leaves of ten positions each; the last of them may be open."""
     closed = count - open
     last = leaf(closed) if open else None
-    return HistoryTree(StreamVolume("s", closed=closed, open=last, rough=rough), fanout)
+    return HistoryTree(StreamVolume("s", closed=closed, open=last, unordered=rough), fanout)
 
 
 def leaf(number: int) -> Segment:

@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 
 from triplewire.model import END, ENTRIES, Erasure, ErasureScope, Event, EventHeaders
-from triplewire.storage.log import sqlite
 from triplewire.storage.log.ports import AppendResult, LogRetention, Publication
 from triplewire.storage.log.sqlite import TRIM_EVENTS
 from triplewire.testing import TWIN_KINDS, Twin, event, open_twin, publication
@@ -23,8 +22,8 @@ def stores(request: pytest.FixtureRequest) -> Iterator[Twin]:
         yield made
 
 
-def ids(stores: Twin, after: int = 0, upto: int = END, limit: int = 1_000) -> list[str]:
-    found: list[str] = stores.log.read(after, upto, limit).column("event").to_pylist()
+def ids(stores: Twin, after: int = 0, through: int = END, limit: int = 1_000) -> list[str]:
+    found: list[str] = stores.log.read(after, through, limit).column("event").to_pylist()
     return [address.rpartition("/")[2] for address in found]
 
 
@@ -139,7 +138,7 @@ def test_extensions_count_as_size(stores: Twin) -> None:
     """Of 15 bytes as JSON."""
     events = [Event(f"urn:{n}", "0123456789", EventHeaders(extensions={"X-A": "12345"[n:]})) for n in (0, 1)]
     stores.log.append([Publication("s", events)])
-    assert [stores.log.reach(0, 2, size) for size in (24, 25, 26)] == [1, 1, 2]
+    assert [stores.log.page_end(0, 2, size) for size in (24, 25, 26)] == [1, 1, 2]
     assert stores.log.trim(LogRetention(size=49), END) == 0
     assert stores.log.trim(LogRetention(size=48), END) == 1
 
@@ -158,21 +157,26 @@ def test_trim_never_reaches_what_is_still_needed(stores: Twin) -> None:
     assert ids(stores) == ["3"]
 
 
-def test_an_event_is_found_by_its_id_in_its_stream_or_in_any(stores: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_event_is_found_by_its_id_in_its_stream_or_in_any(stores: Twin) -> None:
     stores.log.append([publication(1, 2, stream="a"), publication(1, stream="b"), publication(3, stream="a")])
     assert [stores.log.find(event(1).id, each) for each in ("a", "b", "c", None)] == [1, 3, None, 3]
     assert stores.log.find(event(9).id) is None
-    monkeypatch.setattr(sqlite, "LOOKUP_POSITIONS", 3)
-    assert [stores.log.find(event(1).id, each) for each in ("a", "b")] == [None, 3]
+
+
+@pytest.mark.parametrize("kind", TWIN_KINDS)
+def test_an_event_is_found_among_the_newest_positions_alone(kind: str) -> None:
+    with open_twin(kind, lookup=3) as stores:
+        stores.log.append([publication(1, 2, stream="a"), publication(1, stream="b"), publication(3, stream="a")])
+        assert [stores.log.find(event(1).id, each) for each in ("a", "b")] == [None, 3]
 
 
 def test_the_newest_that_a_stream_lost_by_a_trim_is_known(stores: Twin) -> None:
     stores.log.append([publication(1, stream="a"), publication(2, 3, stream="b"), publication(4, stream="a")])
-    assert [stores.log.gone(each) for each in ("a", "b", "c", None)] == [0, 0, 0, 0]
+    assert [stores.log.floor(each) for each in ("a", "b", "c", None)] == [0, 0, 0, 0]
     stores.log.trim(LogRetention(size=0), before=3)
-    assert [stores.log.gone(each) for each in ("a", "b", "c", None)] == [1, 2, 0, 2]
+    assert [stores.log.floor(each) for each in ("a", "b", "c", None)] == [1, 2, 0, 2]
     stores.log.trim(LogRetention(size=0), END)
-    assert [stores.log.gone(each) for each in ("a", "b", "c", None)] == [4, 3, 0, 4]
+    assert [stores.log.floor(each) for each in ("a", "b", "c", None)] == [4, 3, 0, 4]
 
 
 def test_a_trim_of_many_steps_drops_all_that_goes_and_no_more(stores: Twin) -> None:
@@ -231,10 +235,10 @@ def test_how_far_some_bytes_reach(stores: Twin) -> None:
         stores.log.append([Publication("test", [Event("urn:e", "x" * length)])])
         put([("a", "b", {})])
     head = stores.log.head()
-    found = [stores.log.reach(0, head, size) for size in (0, 1, 10, 11, 29, 30, 31, 1_000)]
+    found = [stores.log.page_end(0, head, size) for size in (0, 1, 10, 11, 29, 30, 31, 1_000)]
     assert found == [3, 3, 3, 5, 5, 5, head, head]
-    assert [stores.log.reach(after, head, 1) for after in range(head + 1)] == [3, 3, 5, 5, 7, 7, 7, 7]
-    assert stores.log.reach(1, 4, 1_000) == 4
+    assert [stores.log.page_end(after, head, 1) for after in range(head + 1)] == [3, 3, 5, 5, 7, 7, 7, 7]
+    assert stores.log.page_end(1, 4, 1_000) == 4
 
 
 def keyed(key: str | None, *numbers: int) -> Publication:

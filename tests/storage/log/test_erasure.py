@@ -49,7 +49,7 @@ def test_an_event_goes_and_its_position_is_nobody_elses(stores: Twin) -> None:
     assert [at for at, _ in rows(stores.log)] == [1, 3]
     assert stores.log.entries([1, 2])["position"].to_pylist() == [1]
     assert stores.log.append([publication(4)]) == [range(4, 5)]
-    assert stores.log.reach(0, 4, 1_000_000) == 4
+    assert stores.log.page_end(0, 4, 1_000_000) == 4
 
 
 def test_what_was_erased_at_the_beginning_is_not_taken_for_trimmed(stores: Twin) -> None:

@@ -208,7 +208,7 @@ class LogEventSource:
         """Read a page; None where retention has removed entries before they were delivered: clients then reconnect and
         go through history."""
         entries = self._log.read(after, head, self._context.limit)
-        if self._log.gone() > after:
+        if self._log.floor() > after:
             return None
         reached = head if entries.num_rows < self._context.limit else entries.column("position")[-1].as_py()
         change = self.visibility.find_change(after, reached)

@@ -78,7 +78,7 @@ def find_lost_position(log: MeasuredLog, archive: ColdTier | None, streams: Name
     if isinstance(streams, tuple):
         return max((find_lost_position(log, archive, each) for each in streams), default=START)
     # The log first: entries that are trimmed meanwhile are in the archive when that is asked.
-    gone = log.gone(streams)
+    gone = log.floor(streams)
     if archive is None or gone == START or gone > archive.upto():
         return gone
     return min(gone, archive.floor(streams))
@@ -137,7 +137,7 @@ class TieredHistory:
             return HistoryPage(*cached)
         page = self._read_log(stream, after, end, limit)
         # Asked after the reading: entries that went meanwhile may be missing in it.
-        return page if self.log.gone(stream) <= after else None
+        return page if self.log.floor(stream) <= after else None
 
     def read(self, stream: str, after: int, end: int, limit: int, known_loss: int) -> HistoryPage:
         """Read the first entries after a position from any tier. `known_loss` is the position up to which the client
@@ -156,7 +156,7 @@ class TieredHistory:
     def _read_tier(self, stream: str, after: int, end: int, limit: int) -> HistoryPage:
         # The log first: entries that are trimmed meanwhile are in the archive when that is asked.
         logged = self._read_log(stream, after, end, limit)
-        if self.archive is None or self.log.gone(stream) <= after:
+        if self.archive is None or self.log.floor(stream) <= after:
             return logged
         archive_end = min(end, self.log.begin() - 1, self.archive.upto())
         if archive_end <= after:
@@ -165,7 +165,7 @@ class TieredHistory:
         return HistoryPage(_with_syntax(entries), reached) if entries.num_rows or reached < archive_end else logged
 
     def _read_log(self, stream: str, after: int, end: int, limit: int) -> HistoryPage:
-        page_end = self.log.reach(after, end, self.size)
+        page_end = self.log.page_end(after, end, self.size)
         entries = self.log.read(after, page_end, limit)
         reached = page_end if entries.num_rows < limit else entries["position"][-1].as_py()
         return HistoryPage(entries.filter(pc.equal(entries["stream"], stream)), reached)

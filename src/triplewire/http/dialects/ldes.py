@@ -88,24 +88,24 @@ class HistoryTree:
     @property
     def root(self) -> TreeNode:
         level = 1
-        while self.fanout**level < self.volume.leaves:
+        while self.fanout**level < self.volume.segments:
             level += 1
         return TreeNode(level, 0)
 
     def has(self, node: TreeNode) -> bool:
         """Whether there is such a node below the root."""
-        return 0 <= node.level < self.root.level and node.number >= 0 and self._first(node) < self.volume.leaves
+        return 0 <= node.level < self.root.level and node.number >= 0 and self._first(node) < self.volume.segments
 
     def is_complete(self, node: TreeNode) -> bool:
         return self._end(node) <= self.volume.closed
 
     def last(self, node: TreeNode) -> int:
         """The number of the last page below a node."""
-        return min(self._end(node), self.volume.leaves) - 1
+        return min(self._end(node), self.volume.segments) - 1
 
     def branches(self, node: TreeNode, leaves: FindLeaves, lost: int) -> list[TreeBranch]:
         """The nodes below a node, except those whose events are all at or before the position `lost`."""
-        below = [each for each in self._below(node) if self._first(each) < self.volume.leaves]
+        below = [each for each in self._below(node) if self._first(each) < self.volume.segments]
         ends = {number for each in below for number in (self._first(each), self.last(each))}
         found = {leaf.number: leaf for leaf in leaves(sorted(ends))}
         if self.volume.open is not None:
@@ -115,7 +115,7 @@ class HistoryTree:
     def _branch(self, node: TreeNode, leaves: dict[int, Segment]) -> TreeBranch:
         first, last = leaves[self._first(node)], leaves[self.last(node)]
         # If the clock went back, an event may have been received before the first.
-        if first.number <= self.volume.rough:
+        if first.number <= self.volume.unordered:
             return TreeBranch(node, None, None)
         return TreeBranch(node, first.since, last.until if self.is_complete(node) else None)
 
@@ -326,14 +326,14 @@ class LdesHistories:
             raise Gone(f"the events of page {node} of {stream} are no longer retained; begin at /streams/{stream}/ldes")
 
     def _relations(self, at: LdesAddresses, node: TreeNode | None, tree: HistoryTree, lost: int) -> Iterator[str]:
-        branches = tree.branches(node or tree.root, lambda numbers: self._log.leaves(at.name, numbers), lost)
+        branches = tree.branches(node or tree.root, lambda numbers: self._log.segments(at.name, numbers), lost)
         return write_relations(at, node, branches)
 
     def newest(self, stream: str, visible: Visibility | None) -> Iterator[dict[str, Any]]:
         """The events of the newest page, as far as they are visible."""
         volume = self._log.volume(stream)
-        if volume is not None and volume.leaves:
-            yield from self._entries(stream, self._leaf(volume, volume.leaves - 1), visible)
+        if volume is not None and volume.segments:
+            yield from self._entries(stream, self._leaf(volume, volume.segments - 1), visible)
 
     def _members(
         self, at: LdesAddresses, volume: StreamVolume, number: int, visible: Visibility | None
@@ -341,7 +341,7 @@ class LdesHistories:
         return write_members(at, self._entries(at.name, self._leaf(volume, number), visible))
 
     def _entries(self, stream: str, leaf: Segment, visible: Visibility | None) -> Iterator[dict[str, Any]]:
-        for first, last in leaf.stretches:
+        for first, last in leaf.ranges:
             after = first - 1
             while after < last:
                 # Gaps are not reported here: lost events are not on the page.
@@ -355,7 +355,7 @@ class LdesHistories:
     def _leaf(self, volume: StreamVolume, number: int) -> Segment:
         if volume.open is not None and number == volume.open.number:
             return volume.open
-        (leaf,) = self._log.leaves(volume.stream, [number])
+        (leaf,) = self._log.segments(volume.stream, [number])
         return leaf
 
 

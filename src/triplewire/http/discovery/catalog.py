@@ -170,7 +170,7 @@ class StreamProfiles:
 
     def _rate(self, volume: StreamVolume) -> float:
         """The rate over the newest page, and the one before if that has just begun."""
-        leaves = [*self.log.leaves(volume.stream, [volume.closed - 1]), *([volume.open] if volume.open else [])]
+        leaves = [*self.log.segments(volume.stream, [volume.closed - 1]), *([volume.open] if volume.open else [])]
         seconds = max(self.clock.now() - leaves[0].since, 1_000_000) / 1_000_000
         return round(sum(each.events for each in leaves) / seconds, 3)
 

@@ -112,7 +112,7 @@ class LogReader(DataSourceStreamReader):
         if upto <= after or self._is_early(upto - after):
             return {"position": after}
         self._last = self._clock.ticks()
-        return {"position": self._log.reach(after, upto, self._batching.size)}
+        return {"position": self._log.page_end(after, upto, self._batching.size)}
 
     def _is_early(self, waiting: int) -> bool:
         """Whether to wait until more events have come."""
@@ -126,7 +126,7 @@ class LogReader(DataSourceStreamReader):
         assert isinstance(partition, PositionRange)
         log, after = self._open_log(), partition.after
         while after < partition.upto:
-            upto = log.reach(after, partition.upto, BLOCK_BYTES)
+            upto = log.page_end(after, partition.upto, BLOCK_BYTES)
             entries = log.read(after, upto, BLOCK_EVENTS)
             yield from pack_table(entries.select(MATCHED_COLUMNS))
             after = entries["position"][-1].as_py() if entries.num_rows == BLOCK_EVENTS else upto

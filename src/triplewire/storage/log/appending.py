@@ -37,7 +37,7 @@ NO_HASH = 0
 
 
 def hash_key(name: EventKey) -> int:
-    """The 64 bits of a name, never `NONE`."""
+    """The 64 bits of a key, never `NO_HASH`."""
     stream, id = name
     return int.from_bytes(blake2b(f"{stream}\n{id}".encode(), digest_size=8).digest(), "little") or 1
 
@@ -63,7 +63,7 @@ class DeduplicationIndex:
     """Hashes of names and where they are. It may say a position too many, never one too few; whoever asks looks."""
 
     def __init__(self) -> None:
-        self.upto = 0
+        self.position = 0
         """The position of the last hashes that were added."""
         self._runs: list[HashRun] = []
 
@@ -71,7 +71,7 @@ class DeduplicationIndex:
         """Hashes of events, each time from a position on; all are above those that were added."""
         if not blobs:
             return
-        self.upto = blobs[-1][0]
+        self.position = blobs[-1][0]
         found = [unpack_hashes(data) for _, data in blobs]
         places = [np.arange(first, first + len(each)) for (first, _), each in zip(blobs, found, strict=True)]
         hashes, positions = np.concatenate(found), np.concatenate(places)
@@ -224,7 +224,7 @@ def _shift_positions(answer: Sequence[int], start: int) -> Sequence[int]:
     if isinstance(answer, range):
         return range(start - 1 - answer.start, start - 1 - answer.stop) if answer.step < 0 else answer
     assert isinstance(answer, AppendResult)
-    return answer.moved(start)
+    return answer.shifted(start)
 
 
 EntryRow: TypeAlias = tuple[int, str, str, str, str | None, str | None, int, int, str, str | None]

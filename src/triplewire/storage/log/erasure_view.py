@@ -66,8 +66,8 @@ class ErasureView:
         repeated = answer.repeated + len(answer.others) - len(others) - len(going)
         return AppendResult((moved.get(n, position) for n, position in enumerate(answer)), repeated, others)
 
-    def read(self, after: int, upto: int, limit: int) -> pa.Table:
-        found = self._log.read(after, upto, limit)
+    def read(self, after: int, through: int, limit: int) -> pa.Table:
+        found = self._log.read(after, through, limit)
         # Asked after the reading: what was read before somebody asked is not shown either.
         erasures = self._pending()
         if not erasures:
@@ -75,7 +75,7 @@ class ErasureView:
         pages = [apply_erasures(found, erasures)]
         # Fewer than asked for would mean that there are no more.
         while found.num_rows == limit and (missing := limit - sum(page.num_rows for page in pages)):
-            found = self._log.read(found["position"][-1].as_py(), upto, limit)
+            found = self._log.read(found["position"][-1].as_py(), through, limit)
             pages.append(apply_erasures(found, erasures).slice(0, missing))
         return pa.concat_tables(pages)
 
@@ -87,8 +87,8 @@ class ErasureView:
         found = self._log.find(event, stream)
         return found if found is not None and self.read(found - 1, found, 1).num_rows else None
 
-    def reach(self, after: int, upto: int, size: int) -> int:
-        return self._log.reach(after, upto, size)
+    def page_end(self, after: int, through: int, size: int) -> int:
+        return self._log.page_end(after, through, size)
 
     def head(self) -> int:
         return self._log.head()
@@ -96,8 +96,8 @@ class ErasureView:
     def begin(self) -> int:
         return self._log.begin()
 
-    def gone(self, stream: str | None = None) -> int:
-        return self._log.gone(stream)
+    def floor(self, stream: str | None = None) -> int:
+        return self._log.floor(stream)
 
     def volumes(self, after: str = "", limit: int | None = None) -> list[StreamVolume]:
         return self._log.volumes(after, limit)
@@ -105,8 +105,8 @@ class ErasureView:
     def volume(self, stream: str) -> StreamVolume | None:
         return self._log.volume(stream)
 
-    def leaves(self, stream: str, numbers: Sequence[int]) -> list[Segment]:
-        return self._log.leaves(stream, numbers)
+    def segments(self, stream: str, numbers: Sequence[int]) -> list[Segment]:
+        return self._log.segments(stream, numbers)
 
     def trim(self, retention: LogRetention, before: int) -> int:
         return self._log.trim(retention, before)

@@ -4,10 +4,8 @@
 position   1 · · 4 5 · · · · · · · · · · 16 17 18 · 20 ──▶      of one stream among others
 segment    └─── 0 ───┘ └────────── 1 ─────────┘ └─ 2 ─▶         0 and 1 are full, 2 is open
 ```
-A segment is full with its last event and never changes from then on: events that are erased or trimmed are missing
-in
-it, and no other event ever takes their position. Where the events of a segment lie far apart it has several ranges
-of
+A segment is full with its last event and never changes from then on: events that are erased or trimmed are missing in
+it, and no other event ever takes their position. Where the events of a segment lie far apart it has several ranges of
 positions, so that a stream of few events is read without those of all others in between.
 """
 
@@ -33,11 +31,25 @@ SEGMENT_GAP: Final = 64
 """Positions of other streams between two events of a segment from which on they are in separate ranges: at worst a
 segment spans 32,000 positions, 50 ms. A gap costs 16 bytes, for at least as many events."""
 
+LOOKUP_POSITIONS: Final = 100_000
+"""Positions of the log, the newest, that are looked through for a dry run, or for an event by its id: some seconds."""
 
 PositionRange: TypeAlias = tuple[int, int]
 """The first and the last of some positions."""
 AppendedEvent: TypeAlias = tuple[int, int]
 """The position of an event, and the bytes of its text."""
+
+
+@dataclass(frozen=True)
+class SegmentLimits:
+    """The bounds of one segment."""
+
+    events: int = SEGMENT_EVENTS
+    size: int = SEGMENT_BYTES
+    gap: int = SEGMENT_GAP
+
+
+SEGMENT_LIMITS = SegmentLimits()
 
 
 @dataclass(frozen=True)
@@ -47,7 +59,7 @@ class Segment:
 
     number: int
     """The number among the segments of the stream, from 0 on."""
-    stretches: tuple[PositionRange, ...]
+    ranges: tuple[PositionRange, ...]
     since: int
     until: int
     events: int = 0
@@ -56,15 +68,11 @@ class Segment:
 
     @property
     def first(self) -> int:
-        return self.stretches[0][0]
+        return self.ranges[0][0]
 
     @property
     def last(self) -> int:
-        return self.stretches[-1][1]
-
-    @property
-    def full(self) -> bool:
-        return self.events >= SEGMENT_EVENTS or self.size >= SEGMENT_BYTES
+        return self.ranges[-1][1]
 
 
 @dataclass(frozen=True)
@@ -81,48 +89,51 @@ class StreamVolume:
     """The number of full segments."""
     open: Segment | None = None
     """The segment after the full ones, if it has an event."""
-    rough: int = -1
+    unordered: int = -1
     """The newest segment in which the clock went back: up to there, times say nothing about the order."""
 
     @property
-    def leaves(self) -> int:
+    def segments(self) -> int:
+        """The number of segments, full or not."""
         return self.closed + (self.open is not None)
 
 
 def extend_volume(
-    volume: StreamVolume, arrivals: Sequence[AppendedEvent], received: int
+    volume: StreamVolume, arrivals: Sequence[AppendedEvent], received: int, limits: SegmentLimits = SEGMENT_LIMITS
 ) -> tuple[StreamVolume, list[Segment]]:
     """Add events, in order and received at one time; return the new volume, and the segments that are full now."""
-    size = volume.size + sum(each for _, each in arrivals)
-    full, leaf, rest = list[Segment](), volume.open, iter(arrivals)
-    for arrival in rest:
-        leaf = leaf or Segment(volume.closed + len(full), (), received, received)
-        leaf = _fill_segment(leaf, arrival, rest, received)
-        if leaf.full:
-            full.append(leaf)
-            leaf = None
-    since = volume.since if volume.events else received
-    events, closed = volume.events + len(arrivals), volume.closed + len(full)
-    rough = volume.rough if received >= volume.until else volume.closed
-    return StreamVolume(volume.stream, events, size, since, received, closed, leaf, rough), full
+    full, segment, taken = list[Segment](), volume.open, 0
+    while taken < len(arrivals):
+        before = segment or Segment(volume.closed + len(full), (), received, received)
+        segment = _fill_segment(before, arrivals[taken : taken + limits.events - before.events], received, limits)
+        taken += segment.events - before.events
+        if segment.events >= limits.events or segment.size >= limits.size:
+            full.append(segment)
+            segment = None
+    return StreamVolume(
+        volume.stream,
+        volume.events + len(arrivals),
+        volume.size + sum(size for _, size in arrivals),
+        volume.since if volume.events else received,
+        received,
+        volume.closed + len(full),
+        segment,
+        volume.unordered if received >= volume.until else volume.closed,
+    ), full
 
 
-def _fill_segment(leaf: Segment, arrival: AppendedEvent, rest: Iterable[AppendedEvent], received: int) -> Segment:
-    """Fill a segment with an event and as many others as fit."""
-    stretches, events, size = [*leaf.stretches], leaf.events, leaf.size
-    most, heaviest, gap = SEGMENT_EVENTS, SEGMENT_BYTES, SEGMENT_GAP
-    position, weight = arrival
-    first, last = stretches.pop() if stretches else (position, position)
-    while True:
-        if position - last > gap:
-            stretches.append((first, last))
+def _fill_segment(segment: Segment, arrivals: Sequence[AppendedEvent], received: int, limits: SegmentLimits) -> Segment:
+    """Fill a segment with events until it is full by bytes; at least with the first."""
+    ranges, events, size = [*segment.ranges], segment.events, segment.size
+    first, last = ranges.pop() if ranges else (arrivals[0][0], arrivals[0][0])
+    for position, weight in arrivals:
+        if position - last > limits.gap:
+            ranges.append((first, last))
             first = position
         last, events, size = position, events + 1, size + weight
-        following = None if events >= most or size >= heaviest else next(iter(rest), None)
-        if following is None:
-            stretches.append((first, last))
-            return replace(leaf, stretches=tuple(stretches), until=received, events=events, size=size)
-        position, weight = following
+        if size >= limits.size:
+            break
+    return replace(segment, ranges=(*ranges, (first, last)), until=received, events=events, size=size)
 
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
@@ -157,13 +168,13 @@ class AppendResult(tuple[int, ...]):
         made.repeated, made.others = repeated, others
         return made
 
-    def moved(self, start: int) -> AppendResult:
+    def shifted(self, start: int) -> AppendResult:
         """The same, with `start` and the positions after it for -1, -2 and so on."""
 
-        def place(position: int) -> int:
+        def shift(position: int) -> int:
             return position if position >= 0 else start - 1 - position
 
-        return AppendResult(map(place, self), self.repeated, {id: place(at) for id, at in self.others.items()})
+        return AppendResult(map(shift, self), self.repeated, {id: shift(at) for id, at in self.others.items()})
 
 
 @dataclass(frozen=True)
@@ -188,11 +199,12 @@ class Log(Protocol):
 
         Returns only after they are durable. Raises StorageFull when the disk refuses; then none is stored. They are a
         range where all is new. Where a key is known nothing is stored again: the publication gets the range that it
-        had. Where ids are given and known, `Places` tell where these events are. Both hold while the log keeps them.
+        had. Where ids are given and known, an `AppendResult` has the positions of these events. Both hold while the
+        log keeps them.
         """
 
-    def read(self, after: int, upto: int, limit: int) -> pa.Table:
-        """At most `limit` entries at positions p with `after < p <= upto`, in order, as an `ENTRIES` table."""
+    def read(self, after: int, through: int, limit: int) -> pa.Table:
+        """At most `limit` entries at positions p with `after < p <= through`, in order, as an `ENTRIES` table."""
 
     def head(self) -> int:
         """The newest position of log and registry together; 0 before the first."""
@@ -208,12 +220,12 @@ class MeasuredLog(Log, Protocol):
         """The position of the oldest entry that was not trimmed, erased or not; one above the head if there is none.
         Entries that are missing above it were erased."""
 
-    def gone(self, stream: str | None = None) -> int:
+    def floor(self, stream: str | None = None) -> int:
         """The position of the newest trimmed event of a stream, or of any; START if there is none. Events that were
         erased before do not count."""
 
-    def reach(self, after: int, upto: int, size: int) -> int:
-        """The last position p up to `upto` for which the entries at positions q with `after < q <= p` hold at most
+    def page_end(self, after: int, through: int, size: int) -> int:
+        """The last position p up to `through` for which the entries at positions q with `after < q <= p` hold at most
         `size` bytes of text and extensions, not counting the last of them. At least the first entry is among
         them."""
 
@@ -227,7 +239,7 @@ class SegmentedLog(Protocol):
     def volume(self, stream: str) -> StreamVolume | None:
         """The volume of a stream; None if nothing was ever published to it."""
 
-    def leaves(self, stream: str, numbers: Sequence[int]) -> list[Segment]:
+    def segments(self, stream: str, numbers: Sequence[int]) -> list[Segment]:
         """The full segments of a stream with these numbers, in order."""
 
 

@@ -34,7 +34,17 @@ from triplewire.storage.log.appending import (
     plan_append,
     unpack_hashes,
 )
-from triplewire.storage.log.ports import AppendedEvent, LogRetention, Publication, Segment, StreamVolume, extend_volume
+from triplewire.storage.log.ports import (
+    LOOKUP_POSITIONS,
+    SEGMENT_LIMITS,
+    AppendedEvent,
+    LogRetention,
+    Publication,
+    Segment,
+    SegmentLimits,
+    StreamVolume,
+    extend_volume,
+)
 
 TRIM_EVENTS: Final = 1_000
 """Log entries that one transaction drops. Appends wait for it: some 10 ms with events of 1 kB."""
@@ -43,77 +53,59 @@ ERASE_EVENTS: Final = 10_000
 """Positions of the log that are looked through at once for what is to be erased: under 100 ms with events of 1 kB, and
 what of them goes is one transaction, for which appends wait."""
 
-LOOKUP_POSITIONS: Final = 100_000
-"""Positions of the log, the newest, that are looked through for a dry run, or for an event by its id: some seconds."""
-
 
 SEGMENT_SCHEMA = {
-    # The leaf of a stream that is not full yet stands in its row: each publication changes one row of one table.
+    # The segment of a stream that is not full yet is in its row: each publication changes one row of one table.
     "streams": """
         CREATE TABLE streams (
             stream TEXT PRIMARY KEY, events INTEGER NOT NULL, size INTEGER NOT NULL, since INTEGER NOT NULL,
-            until INTEGER NOT NULL, closed INTEGER NOT NULL, rough INTEGER NOT NULL, open TEXT
+            until INTEGER NOT NULL, closed INTEGER NOT NULL, open TEXT, unordered INTEGER NOT NULL
         ) WITHOUT ROWID""",
-    "leaves": """
-        CREATE TABLE leaves (
-            stream TEXT NOT NULL, number INTEGER NOT NULL, leaf TEXT NOT NULL, PRIMARY KEY (stream, number)
+    "segments": """
+        CREATE TABLE segments (
+            stream TEXT NOT NULL, number INTEGER NOT NULL, segment TEXT NOT NULL, PRIMARY KEY (stream, number)
         ) WITHOUT ROWID""",
 }
 
-_SEGMENT_COLUMNS = "stream, events, size, since, until, closed, rough, open"
+_SEGMENT_COLUMNS = "stream, events, size, since, until, closed, open, unordered"
 _SELECT_VOLUMES = f"SELECT {_SEGMENT_COLUMNS} FROM streams WHERE stream > ? ORDER BY stream LIMIT ?"
 _SELECT_VOLUME = f"SELECT {_SEGMENT_COLUMNS} FROM streams WHERE stream = ?"
 _EXTEND_VOLUME = f"INSERT OR REPLACE INTO streams ({_SEGMENT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-_CLOSE_SEGMENT = "INSERT INTO leaves (stream, number, leaf) VALUES (?, ?, ?)"
-_SEGMENTS = """SELECT number, leaf FROM leaves
+_CLOSE_SEGMENT = "INSERT INTO segments (stream, number, segment) VALUES (?, ?, ?)"
+_SEGMENTS = """SELECT number, segment FROM segments
     WHERE stream = ? AND number IN (SELECT value FROM json_each(?)) ORDER BY number"""
 
 
-def write_segments(connection: Connection, arrivals: Mapping[str, Sequence[AppendedEvent]], received: int) -> None:
-    """Note what came to each stream, in the transaction that stores it."""
-    for stream, come in arrivals.items():
-        made, full = extend_volume(read_volume(connection, stream) or StreamVolume(stream), come, received)
-        rest = made.rough, None if made.open is None else _format_segment(made.open)
-        connection.execute(_EXTEND_VOLUME, (stream, made.events, made.size, made.since, made.until, made.closed, *rest))
-        connection.executemany(_CLOSE_SEGMENT, [(stream, leaf.number, _format_segment(leaf)) for leaf in full])
+def _write_segments(
+    connection: Connection, arrivals: Mapping[str, Sequence[AppendedEvent]], received: int, limits: SegmentLimits
+) -> None:
+    """Extend the volumes of streams, in the transaction that stores their events."""
+    for stream, events in arrivals.items():
+        before = _read_volume(connection, stream) or StreamVolume(stream)
+        volume, full = extend_volume(before, events, received, limits)
+        *counts, open, unordered = vars(volume).values()
+        connection.execute(_EXTEND_VOLUME, (*counts, open and _format_segment(open), unordered))
+        connection.executemany(_CLOSE_SEGMENT, [(stream, each.number, _format_segment(each)) for each in full])
 
 
-def read_volumes(connection: Connection, after: str, limit: int | None) -> list[StreamVolume]:
-    return [
-        _parse_volume(*row)
-        for row in connection.execute(_SELECT_VOLUMES, (after, -1 if limit is None else limit)).fetchall()
-    ]
-
-
-def read_volume(connection: Connection, stream: str) -> StreamVolume | None:
+def _read_volume(connection: Connection, stream: str) -> StreamVolume | None:
     row = connection.execute(_SELECT_VOLUME, (stream,)).fetchone()
-    return None if row is None else _parse_volume(*row)
+    return None if row is None else _parse_volume(row)
 
 
-def read_segments(connection: Connection, stream: str, numbers: Sequence[int]) -> list[Segment]:
-    rows = connection.execute(_SEGMENTS, (stream, orjson.dumps(list(numbers)).decode())).fetchall()
-    return [_parse_segment(number, text) for number, text in rows]
+def _parse_volume(row: tuple[Any, ...]) -> StreamVolume:
+    stream, events, size, since, until, closed, open, unordered = row
+    current = None if open is None else _parse_segment(closed, open)
+    return StreamVolume(stream, events, size, since, until, closed, current, unordered)
 
 
-def _parse_volume(stream: str, events: int, size: int, since: int, until: int, closed: int, *rest: Any) -> StreamVolume:  # noqa: ANN401
-    rough, open = rest
-    return StreamVolume(
-        stream, events, size, since, until, closed, None if open is None else _parse_segment(closed, open), rough
-    )
-
-
-def _format_segment(leaf: Segment) -> str:
-    return orjson.dumps([leaf.since, leaf.until, leaf.events, leaf.size, leaf.stretches]).decode()
+def _format_segment(segment: Segment) -> str:
+    return orjson.dumps([*vars(segment).values()][1:]).decode()
 
 
 def _parse_segment(number: int, text: str) -> Segment:
-    since, until, events, size, stretches = _load_list(text)
-    return Segment(number, tuple((first, last) for first, last in stretches), since, until, events, size)
-
-
-def _load_list(text: str) -> list[Any]:
-    found: list[Any] = orjson.loads(text)
-    return found
+    ranges, *rest = orjson.loads(text)
+    return Segment(number, tuple((first, last) for first, last in ranges), *rest)
 
 
 _EVENTS = {
@@ -153,10 +145,10 @@ _START_AT = "SELECT start FROM events WHERE position <= ? ORDER BY position DESC
 _OLDEST = "SELECT position, received, start FROM events WHERE position < ? ORDER BY position LIMIT ?"
 _DROP = "DELETE FROM events WHERE position <= ?"
 _TRIMMED = """INSERT INTO trims (stream, position)
-    SELECT stream, max(position) FROM events WHERE position <= :upto AND event <> '' GROUP BY stream
-    UNION ALL SELECT '', max(position) FROM events WHERE position <= :upto AND event <> '' HAVING count(*)
+    SELECT stream, max(position) FROM events WHERE position <= :through AND event <> '' GROUP BY stream
+    UNION ALL SELECT '', max(position) FROM events WHERE position <= :through AND event <> '' HAVING count(*)
     ON CONFLICT (stream) DO UPDATE SET position = excluded.position"""
-_GONE = "SELECT position FROM trims WHERE stream = ?"
+_FLOOR = "SELECT position FROM trims WHERE stream = ?"
 _KNOWN = "SELECT key, first, following FROM keys WHERE key IN (SELECT value FROM json_each(?))"
 _KEEP = "INSERT INTO keys (key, first, following) VALUES (?, ?, ?)"
 _NAMES = "SELECT first, hashes FROM names WHERE first > ? ORDER BY first"
@@ -168,7 +160,7 @@ _TEXTS = """SELECT stream, event, position, text FROM events
 _FORGET = "DELETE FROM keys WHERE following <= ?"
 _BEGIN = "SELECT position FROM events ORDER BY position LIMIT 1"
 
-_PART = f"SELECT {_COLUMNS} FROM events WHERE position > :after AND position <= :upto AND"
+_PART = f"SELECT {_COLUMNS} FROM events WHERE position > :after AND position <= :through AND"
 _NAMED = {
     ErasureScope.EVENT: f"{_PART} event = :name",
     ErasureScope.SOURCE: f"{_PART} source = :name",
@@ -186,8 +178,13 @@ _PAGE = 500
 class SqliteLog:
     """Events in a file that any number of processes append to and read at once."""
 
-    def __init__(self, path: Path, clock: Clock) -> None:
+    def __init__(
+        self, path: Path, clock: Clock, *, segments: SegmentLimits = SEGMENT_LIMITS, lookup: int = LOOKUP_POSITIONS
+    ) -> None:
+        """`find` looks through the newest `lookup` positions."""
         self._clock = clock
+        self._segments = segments
+        self._lookup = lookup
         self._database = sqlite.Database(path, SCHEMA)
         self._names = DeduplicationIndex()
         """Only whoever is in a transaction that writes has them."""
@@ -205,7 +202,7 @@ class SqliteLog:
             received = self._clock.now()
             rows = appending.entry_rows(planned.fresh, iter(taken), received)
             connection.executemany(_INSERT, _measure_rows(rows, start, arrivals))
-            write_segments(connection, arrivals, received)
+            _write_segments(connection, arrivals, received, self._segments)
             _store_keys_and_hashes(connection, planned, taken, hashes)
         return planned.positions(taken.start)
 
@@ -224,36 +221,32 @@ class SqliteLog:
 
     def _learn(self, connection: Connection) -> None:
         """Names that this and other processes have added since."""
-        self._names.add(connection.execute(_NAMES, (self._names.upto,)).fetchall())
+        self._names.add(connection.execute(_NAMES, (self._names.position,)).fetchall())
         (oldest,) = connection.execute(_BEGIN).fetchone() or (0,)
         self._names.forget(oldest)
 
-    def read(self, after: int, upto: int, limit: int) -> pa.Table:
-        return self._select(_READ, after, upto, limit)
+    def read(self, after: int, through: int, limit: int) -> pa.Table:
+        return self._select(_READ, after, through, limit)
 
     def entries(self, positions: Sequence[int]) -> pa.Table:
-        """The entries at the given positions, in order and once each, as an `ENTRIES` table."""
         return self._select(_AT, orjson.dumps(list(positions)).decode())
 
     def find(self, event: str, stream: str | None = None) -> int | None:
-        """The newest position of the event with this id, in a stream or in any, if it is among the newest positions."""
         with self._database.reading() as connection:
-            oldest = sqlite.newest_position(connection) - LOOKUP_POSITIONS
+            oldest = sqlite.newest_position(connection) - self._lookup
             found = connection.execute(_FIND, {"oldest": oldest, "event": event, "stream": stream}).fetchone()
         return None if found is None else int(found[0])
 
-    def reach(self, after: int, upto: int, size: int) -> int:
-        """The last position up to `upto` for which the entries after `after` hold at most `size` bytes of text and
-        extensions, not counting the last of them. At least the first entry is among them."""
+    def page_end(self, after: int, through: int, size: int) -> int:
         with self._database.reading() as connection:
-            (begin,) = connection.execute(_START, (after, upto)).fetchone() or (None,)
-            # Entries begin in the order of their positions, so that a few look-ups find the place.
-            within, beyond = after, upto + 1
+            (begin,) = connection.execute(_START, (after, through)).fetchone() or (None,)
+            # Entries begin in the order of their positions, so that a few look-ups find the last one.
+            within, beyond = after, through + 1
             while begin is not None and beyond - within > 1:
-                middle = upto if beyond > upto else (within + beyond) // 2
+                middle = through if beyond > through else (within + beyond) // 2
                 (start,) = connection.execute(_START_AT, (middle,)).fetchone() or (begin,)
                 within, beyond = (middle, beyond) if start - begin < max(size, 1) else (within, middle)
-        return upto if begin is None else within
+        return through if begin is None else within
 
     def head(self) -> int:
         with self._database.reading() as connection:
@@ -272,22 +265,24 @@ class SqliteLog:
             (oldest,) = connection.execute(_BEGIN).fetchone() or (head + 1,)
         return int(oldest)
 
-    def gone(self, stream: str | None = None) -> int:
+    def floor(self, stream: str | None = None) -> int:
         with self._database.reading() as connection:
-            (position,) = connection.execute(_GONE, (stream or "",)).fetchone() or (START,)
+            (position,) = connection.execute(_FLOOR, (stream or "",)).fetchone() or (START,)
         return int(position)
 
     def volumes(self, after: str = "", limit: int | None = None) -> list[StreamVolume]:
         with self._database.reading() as connection:
-            return read_volumes(connection, after, limit)
+            rows = connection.execute(_SELECT_VOLUMES, (after, -1 if limit is None else limit)).fetchall()
+        return [_parse_volume(row) for row in rows]
 
     def volume(self, stream: str) -> StreamVolume | None:
         with self._database.reading() as connection:
-            return read_volume(connection, stream)
+            return _read_volume(connection, stream)
 
-    def leaves(self, stream: str, numbers: Sequence[int]) -> list[Segment]:
+    def segments(self, stream: str, numbers: Sequence[int]) -> list[Segment]:
         with self._database.reading() as connection:
-            return read_segments(connection, stream, numbers)
+            rows = connection.execute(_SEGMENTS, (stream, orjson.dumps(list(numbers)).decode())).fetchall()
+        return [_parse_segment(number, text) for number, text in rows]
 
     def losses(self, erasure: Erasure) -> pa.Table:
         return pa.concat_tables(
@@ -313,9 +308,9 @@ class SqliteLog:
         asked = {"name": erasure.name, "term": iri(erasure.name)}
         last = min(erasure.position - 1, self.head())
         for after in range(self.begin() - 1, last, ERASE_EVENTS):
-            upto = min(after + ERASE_EVENTS, last)
+            through = min(after + ERASE_EVENTS, last)
             with self._database.reading() as connection:
-                cursor = connection.execute(_NAMED[erasure.scope], {**asked, "after": after, "upto": upto})
+                cursor = connection.execute(_NAMED[erasure.scope], {**asked, "after": after, "through": through})
                 yield appending.entries_table(iter(partial(cursor.fetchmany, _PAGE), []))
 
     def _select(self, sql: str, *values: int | str) -> pa.Table:
@@ -335,7 +330,7 @@ class SqliteLog:
         if not gone:
             return 0
         with self._database.writing() as connection:
-            connection.execute(_TRIMMED, {"upto": gone[-1]})
+            connection.execute(_TRIMMED, {"through": gone[-1]})
             dropped = connection.execute(_DROP, (gone[-1],)).rowcount
             connection.execute(_FORGET, (gone[-1] + 1,))
             connection.execute(_UNNAME, (gone[-1],))

@@ -44,8 +44,8 @@ class Registry(Protocol):
         """The entries of a kind that exist now, by position: those set after a position, those whose keys sort before a
         text by code points, at most `limit`. The cost depends on the result alone."""
 
-    def changes(self, after: int, upto: int, most: int | None = None) -> Sequence[RegistryChange]:
-        """All changes at positions p with `after < p <= upto`, in order, removals included; at most `most`."""
+    def changes(self, after: int, through: int, most: int | None = None) -> Sequence[RegistryChange]:
+        """All changes at positions p with `after < p <= through`, in order, removals included; at most `most`."""
 
 
 class RedactableRegistry(Registry, Protocol):

@@ -167,7 +167,7 @@ class TokenCache:
         self._registry = registry
         self._changed = changed
         self._stale = True
-        self._upto: int = START
+        self._position: int = START
         self._tokens: dict[str, AccessToken] = {}
 
     def newest(self) -> int:
@@ -175,11 +175,11 @@ class TokenCache:
         Unavailable; then the next call refreshes."""
         self._stale = self._changed() or self._stale
         if self._stale:
-            for change in self._registry.list(TOKEN, after=self._upto):
+            for change in self._registry.list(TOKEN, after=self._position):
                 self._tokens[change.key] = token_from_change(change)
-                self._upto = max(self._upto, change.position)
+                self._position = max(self._position, change.position)
             self._stale = False
-        return self._upto
+        return self._position
 
     def find(self, id: str) -> AccessToken | None:
         """The token as of the last refresh."""

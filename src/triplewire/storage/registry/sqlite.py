@@ -74,8 +74,8 @@ class SqliteRegistry:
             return self._select(_LIST, kind, after, most)
         return self._select(_LIST_BELOW, kind, below, after, most)
 
-    def changes(self, after: int, upto: int, most: int | None = None) -> Sequence[RegistryChange]:
-        return self._select(_CHANGES, after, upto, -1 if most is None else most)
+    def changes(self, after: int, through: int, most: int | None = None) -> Sequence[RegistryChange]:
+        return self._select(_CHANGES, after, through, -1 if most is None else most)
 
     def redact(self, position: int, value: Mapping[str, Any]) -> None:
         with self._database.writing() as connection:
