@@ -12,9 +12,12 @@ from typer.testing import CliRunner, Result
 from tests.http.harness import house, run
 from tests.service.transfer.lakes import SOURCES, quads_of, rows
 from triplewire.cli.app import app
+from triplewire.cli.transfer import publish_file
 from triplewire.config.files import prepare_directory
 from triplewire.model import END, format_position
 from triplewire.model.errors import BadRequest, Conflict, InputError, Unavailable
+from triplewire.service.transfer.formats import choose_encoding
+from triplewire.service.transfer.importer import Import, ImportLimits
 from triplewire.storage.lake.data_files import FileWriter
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.ports import CommitBatch
@@ -121,14 +124,12 @@ def test_what_is_broken_is_passed_over_and_kept(tmp_path: Path) -> None:
     assert rejects.read_bytes().split(b"\n")[:-1] == [lines[number - 1] for number in (7, 8, 9, 10, 13, 14)]
 
 
-def test_a_broker_that_is_away_leaves_a_state_to_go_on_with(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("triplewire.service.transfer.importer.IMPORT_ATTEMPTS", 1)
+def test_a_broker_that_is_away_leaves_a_state_to_go_on_with(data: Path, tmp_path: Path) -> None:
     path = tmp_path / "all.nq"
     export(data, str(path))
-    done = CliRunner().invoke(app, ["import", str(path), "--url", "http://127.0.0.1:1"])
-    assert isinstance(done.exception, Unavailable)
+    wanted = Import(path, choose_encoding(path.name), limits=ImportLimits(attempts=1))
+    with pytest.raises(Unavailable):
+        publish_file(wanted, path.name, "http://127.0.0.1:1", print)
     assert (tmp_path / "all.nq.import").exists()
     again, found = bring(str(path))
     assert (found, "--resume" in str(again.exception)) == ([], True)

@@ -199,7 +199,7 @@ WRITERS = {
         second="2",
     ),
     "transfer state": StateWriter(
-        lambda folder, version: StateFile(folder / "state").keep({"version": version}), read_transfer
+        lambda folder, version: StateFile(folder / "state").save({"version": version}), read_transfer
     ),
     "data directory format": StateWriter(
         lambda folder, version: prepare_directory(folder) if version == 2 else None,

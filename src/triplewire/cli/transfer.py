@@ -25,7 +25,7 @@ from triplewire.service.transfer.formats import STANDARD_STREAM, FileFormat, cho
 
 if TYPE_CHECKING:
     from triplewire.service.transfer.events import ImportFault
-    from triplewire.service.transfer.importer import Import, ImportProgress
+    from triplewire.service.transfer.importer import Import
     from triplewire.storage.lake.delta import DeltaLake
 
 EXPORT_BYTES: Final = 32 * 1024 * 1024
@@ -143,7 +143,7 @@ def export(
         else:
             steps = export_to_file(pages, export, resume=resume, overwrite=overwrite)
         for step in steps:
-            done, total = (each - selection.after for each in (step.after, step.upto))
+            done, total = (each - selection.after for each in (step.after, step.through))
             show(TransferProgress(done, total, step.events, step.quads))
 
 
@@ -219,38 +219,36 @@ def import_command(
             _check(wanted, file)
         keep_state = file != STANDARD_STREAM
         with _fault_handler(file, on_error, rejects, resume=resume) as handle:
-            faults = _run(wanted, file, url, handle, keep_state=keep_state, resume=resume, restart=restart)
+            faults = publish_file(wanted, file, url, handle, keep_state=keep_state, resume=resume, restart=restart)
     if faults:
         typer.secho(f"triplewire: {faults} faults in {file}; all other events are published", fg="red", err=True)
         raise typer.Exit(REJECTED)
 
 
-def _run(
+def publish_file(
     wanted: Import,
     name: str,
     url: str,
     handle: Callable[[ImportFault], None],
     *,
-    keep_state: bool,
-    resume: bool,
-    restart: bool,
+    keep_state: bool = True,
+    resume: bool = False,
+    restart: bool = False,
 ) -> int:
+    """Publish a file, with the progress on standard error; return the number of faults, each of which was handled."""
     from triplewire.service.transfer.importer import import_file, open_reader, open_state, start_import
 
     state = open_state(wanted.path)
     if restart:
-        state.forget()
+        state.remove()
     progress = start_import(wanted, state, resume=resume)
     size = open_reader(wanted).size() or 0
+    saved = state if keep_state else None
     with open_client(url) as broker, show_progress("importing", name) as show:
-        steps = import_file(broker, wanted, progress, kept=state if keep_state else None, tell=handle, wait=time.sleep)
-        for progress in steps:
-            show(_progress_of(progress, size))
+        for step in import_file(broker, wanted, progress, state=saved, report=handle, wait=time.sleep):
+            progress = step
+            show(TransferProgress(min(step.position.block.offset, size), size, step.events, step.quads))
     return progress.faults
-
-
-def _progress_of(progress: ImportProgress, size: int) -> TransferProgress:
-    return TransferProgress(min(progress.mark.spot.offset, size), size, progress.events, progress.quads)
 
 
 @contextmanager
@@ -275,7 +273,7 @@ def _check(wanted: Import, name: str) -> None:
     count = 0
     for count, fault in enumerate(find_faults(wanted), 1):
         if count <= FAULTS_SHOWN:
-            typer.echo(fault.told(name), err=True)
+            typer.echo(fault.describe(name), err=True)
     if count:
         raise InputError(f"{count} faults in {name}; nothing was published. --on-error skip publishes all other events")
 
@@ -291,10 +289,10 @@ def _fault_handler(
         def handle(fault: ImportFault) -> None:
             nonlocal count
             if on_error is OnError.STOP:
-                raise InputError(f"{fault.told(name)}\nthe file has changed since it was checked")
+                raise InputError(f"{fault.describe(name)}\nthe file has changed since it was checked")
             count += 1
             if count <= FAULTS_SHOWN:
-                typer.echo(fault.told(name), err=True)
+                typer.echo(fault.describe(name), err=True)
             if out is not None and fault.text:
                 out.write(fault.text.rstrip(b"\r\n") + b"\n")
                 out.flush()

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from triplewire.spark.dataframes.data_source import register
     from triplewire.spark.dataframes.format import EVENTS, QUADS
-    from triplewire.spark.dataframes.publish import Report, write_events
+    from triplewire.spark.dataframes.publish import PublishReport, write_events
     from triplewire.spark.dataframes.sparql import sparql
 
-__all__ = ["EVENTS", "QUADS", "Report", "register", "sparql", "write_events"]
+__all__ = ["EVENTS", "QUADS", "PublishReport", "register", "sparql", "write_events"]
 
 _HOMES = {
     "EVENTS": "format",
     "QUADS": "format",
-    "Report": "publish",
+    "PublishReport": "publish",
     "register": "data_source",
     "sparql": "sparql",
     "write_events": "publish",

@@ -7,7 +7,7 @@ import io
 import resource
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 
 from tests.service.transfer.lakes import SECOND, STREAMS, Cut, quads_of, rows, stored
 from triplewire.model.errors import BadRequest, Conflict, StorageFull, Unavailable
-from triplewire.service.transfer import exporter
 from triplewire.service.transfer.exporter import Export, Selection, export_to_file, export_to_stream
 from triplewire.service.transfer.formats import FileFormat, choose_encoding
 from triplewire.storage.lake.data_files import QUADS
@@ -47,22 +46,15 @@ class Wholes:
 
 
 @pytest.fixture(scope="module")
-def wholes(lake: DeltaLake, tmp_path_factory: pytest.TempPathFactory, small_pages: None) -> Wholes:
+def wholes(lake: DeltaLake, tmp_path_factory: pytest.TempPathFactory) -> Wholes:
     folder = tmp_path_factory.mktemp("wholes")
     for name in NAMES:
         list(export_to_file(LakeEntries(lake), asked(folder / name)))
     return Wholes({name: (folder / name).read_bytes() for name in NAMES})
 
 
-@pytest.fixture(autouse=True, scope="module")
-def small_pages() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exporter, "EXPORT_EVENTS", 7)
-        yield
-
-
 def asked(path: Path, selection: Selection = Selection(), *, headers: bool = True) -> Export:  # noqa: B008
-    return Export(selection, choose_encoding(path.name), path, headers)
+    return Export(selection, choose_encoding(path.name), path, headers, page_events=7)
 
 
 def read_rdf(path: Path) -> list[str]:
@@ -105,10 +97,10 @@ def test_readers_of_parquet_find_the_table_of_the_lake_in_the_order_of_events(tm
         (Selection(streams=("none",)), lambda row: False),
         (Selection(begins=60 * SECOND, ends=180 * SECOND), lambda row: 60 <= row["time"] / SECOND < 180),
         (Selection(begins=120 * SECOND), lambda row: row["time"] >= 120 * SECOND),
-        (Selection(after=5, upto=20), lambda row: 5 < row["position"] <= 20),
+        (Selection(after=5, through=20), lambda row: 5 < row["position"] <= 20),
         (Selection(("odd",), after=9), lambda row: row["stream"] == "odd" and row["position"] > 9),
         (Selection(after=30), lambda row: False),
-        (Selection(upto=1_000), lambda row: True),
+        (Selection(through=1_000), lambda row: True),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("name", ["some.nq", "some.parquet"])
@@ -163,7 +155,7 @@ def test_what_was_stored_since_is_not_in_an_export_that_goes_on(tmp_path: Path) 
         list(export_to_file(Cut(lake, 1), asked(tmp_path / "all.nq")))
     stored(tmp_path / "lake", LAYOUT)
     *_, reached = export_to_file(LakeEntries(lake), asked(tmp_path / "all.nq"), resume=True)
-    assert reached.upto == max(LAYOUT[1])
+    assert reached.through == max(LAYOUT[1])
 
 
 @pytest.mark.parametrize("name", ["all.nq", "all.parquet"])
@@ -247,7 +239,7 @@ def test_a_format_that_cannot_be_is_refused(name: str, given: FileFormat | None,
         choose_encoding(name, given)
 
 
-@pytest.mark.parametrize("wrong", [{"begins": 5, "ends": 5}, {"after": 9, "upto": 3}])
+@pytest.mark.parametrize("wrong", [{"begins": 5, "ends": 5}, {"after": 9, "through": 3}])
 def test_a_selection_that_nothing_fits_is_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(BadRequest, match="nothing can be between"):
         Selection(**wrong)  # type: ignore[arg-type]

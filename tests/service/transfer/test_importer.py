@@ -17,12 +17,18 @@ from hypothesis import strategies as st
 from tests.service.transfer.lakes import SOURCES, rows
 from triplewire.model import END, MATCHED_COLUMNS, StreamEvent
 from triplewire.model.errors import BadRequest, Conflict, InputError, Unavailable
-from triplewire.rdf import parser
-from triplewire.service.transfer import exporter, importer, readers
 from triplewire.service.transfer.events import ImportFault
 from triplewire.service.transfer.exporter import Export, Selection, export_to_file
-from triplewire.service.transfer.formats import FileEncoding, choose_encoding
-from triplewire.service.transfer.importer import Import, find_faults, import_file, open_state, start_import
+from triplewire.service.transfer.formats import choose_encoding
+from triplewire.service.transfer.importer import (
+    IMPORT_ATTEMPTS,
+    Import,
+    ImportLimits,
+    find_faults,
+    import_file,
+    open_state,
+    start_import,
+)
 from triplewire.storage.lake.data_files import FileWriter
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.entries import LakeEntries
@@ -56,13 +62,18 @@ class Log:
 
 
 def bring(
-    broker: Log, path: Path, *, resume: bool = False, stream: str | None = None, shape: FileEncoding | None = None
+    broker: Log,
+    path: Path,
+    *,
+    resume: bool = False,
+    stream: str | None = None,
+    limits: ImportLimits = ImportLimits(),  # noqa: B008
 ) -> list[ImportFault]:
-    wanted, told = Import(path, shape or choose_encoding(path.name), stream), list[ImportFault]()
-    kept = open_state(path)
-    progress = start_import(wanted, kept, resume=resume)
-    list(import_file(broker, wanted, progress, kept=kept, tell=told.append, wait=lambda seconds: None))
-    return told
+    wanted, faults = Import(path, choose_encoding(path.name), stream, limits), list[ImportFault]()
+    state = open_state(path)
+    progress = start_import(wanted, state, resume=resume)
+    list(import_file(broker, wanted, progress, state=state, report=faults.append, wait=lambda seconds: None))
+    return faults
 
 
 @pytest.fixture(scope="module")
@@ -72,10 +83,9 @@ def exports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     entries = rows(NUMBERS, SOURCES[:2])
     lake = DeltaLake(folder / "lake")
     lake.commit(CommitBatch("q", 0, NUMBERS[-1]), [FileWriter(folder / "lake").write(entries)])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exporter, "EXPORT_EVENTS", 7)
-        for name in NAMES:
-            list(export_to_file(LakeEntries(lake), Export(Selection(), choose_encoding(name), folder / name)))
+    for name in NAMES:
+        wanted = Export(Selection(), choose_encoding(name), folder / name, page_events=7)
+        list(export_to_file(LakeEntries(lake), wanted))
     pq.write_table(entries, folder / "entries")
     return folder
 
@@ -87,10 +97,9 @@ def expected(exports: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("size", [64, 300, 1_000_000])
 @pytest.mark.parametrize("name", NAMES)
-def test_what_goes_out_comes_in_as_it_was(exports: Path, name: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readers, "IMPORT_BYTES", size)
+def test_what_goes_out_comes_in_as_it_was(exports: Path, name: str, size: int) -> None:
     broker = Log()
-    assert bring(broker, exports / name) == []
+    assert bring(broker, exports / name, limits=ImportLimits(bytes=size)) == []
     assert broker.rows() == expected(exports)
     assert not open_state(exports / name).path.exists()
 
@@ -104,14 +113,12 @@ def test_cut_off_before_or_after_any_acknowledgement_each_event_is_in_once(
     exports: Path, name: str, mishaps: list[Mishap], size: int
 ) -> None:
     broker = Log(mishaps)
-    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(readers, "IMPORT_BYTES", size)
-        patch.setattr(importer, "IMPORT_EVENTS", 4)
+    with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
         path.write_bytes((exports / name).read_bytes())
         for _ in range(len(mishaps) + 1):
             try:
-                bring(broker, path, resume=True)
+                bring(broker, path, resume=True, limits=ImportLimits(bytes=size, events=4))
                 break
             except Crash:
                 continue
@@ -133,11 +140,11 @@ def test_a_broker_that_is_away_for_a_while_is_asked_again(exports: Path) -> None
 
     broker, wanted = Away(), Import(exports / "all.nq", choose_encoding("all.nq"))
     progress = start_import(wanted, open_state(wanted.path), resume=False)
-    list(import_file(broker, wanted, progress, kept=None, tell=print, wait=waited.append))
+    list(import_file(broker, wanted, progress, state=None, report=print, wait=waited.append))
     assert (broker.rows(), waited) == (expected(exports), [1.0, 2.0, 4.0])
-    broker.left = importer.IMPORT_ATTEMPTS
+    broker.left = IMPORT_ATTEMPTS
     with pytest.raises(Unavailable):
-        list(import_file(broker, wanted, progress, kept=None, tell=print, wait=waited.append))
+        list(import_file(broker, wanted, progress, state=None, report=print, wait=waited.append))
 
 
 def test_one_that_was_cut_off_is_not_begun_again_by_accident(exports: Path, tmp_path: Path) -> None:
@@ -164,11 +171,10 @@ def places(faults: Iterable[ImportFault]) -> list[tuple[int, int | None]]:
     return [(each.line, each.column) for each in faults]
 
 
-def test_broken_lines_are_named_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    wanted = Import(DATA / "broken.nq", choose_encoding("broken.nq"))
+def test_broken_lines_are_named_and_the_others_go_on() -> None:
     for size in (1, 100, 1_000_000):
-        monkeypatch.setattr(readers, "IMPORT_BYTES", size)
-        faults = list(find_faults(wanted))
+        limits = ImportLimits(bytes=size)
+        faults = list(find_faults(Import(DATA / "broken.nq", choose_encoding("broken.nq"), limits=limits)))
         assert sorted(places(faults)) == [
             (7, 1),
             (8, None),
@@ -176,7 +182,7 @@ def test_broken_lines_are_named_and_the_others_go_on(monkeypatch: pytest.MonkeyP
             (10, None),
             *((line, None) for line in range(11, 15)),
         ]
-    told = {each.line: each.told("broken.nq") for each in faults}
+    told = {each.line: each.describe("broken.nq") for each in faults}
     assert told[7] == (
         "broken.nq:7:1: this is not N-Quads: The subject of a triple must be an IRI or a blank node\n    broken"
     )
@@ -187,13 +193,12 @@ def test_broken_lines_are_named_and_the_others_go_on(monkeypatch: pytest.MonkeyP
     assert "outside of a graph" in told[14]
 
 
-def test_broken_statements_are_named_and_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broken_statements_are_named_and_the_others_go_on(tmp_path: Path) -> None:
     path = tmp_path / "broken.trig"
     path.write_bytes((DATA / "broken.trig").read_bytes())
     for size in (1, 50, 1_000_000):
-        monkeypatch.setattr(readers, "IMPORT_BYTES", size)
         broker = Log()
-        faults = bring(broker, path)
+        faults = bring(broker, path, limits=ImportLimits(bytes=size))
         assert [(row["event"], row["stream"], row["source"]) for row in broker.rows()] == [
             ("http://example.org/e.1", "home", "roof. Of { all }"),
             ("http://example.com/e6", "garden", None),
@@ -251,14 +256,12 @@ def test_files_that_are_broken_as_a_whole(exports: Path, tmp_path: Path) -> None
         assert "cannot be unpacked" in last.reason
 
 
-def test_events_over_the_limits_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parser, "EVENT_QUADS", 3)
+def test_events_over_the_limits_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "many.nq"
     path.write_text("".join(f"<urn:s> <urn:p> <urn:o{number}> <urn:e{number // 5}> .\n" for number in range(7)))
     broker = Log()
     for size in (1, 1_000):
-        monkeypatch.setattr(readers, "IMPORT_BYTES", size)
-        (fault,) = bring(broker, path, stream="home")
+        (fault,) = bring(broker, path, stream="home", limits=ImportLimits(bytes=size, quads=3))
         assert (fault.line, fault.reason) == (1, "the event urn:e0 has 5 quads, over the limit of 3")
     assert [row["event"] for row in broker.rows()] == ["urn:e1"] * 2
 
@@ -276,6 +279,6 @@ def test_nothing_makes_it_fail_otherwise_than_in_words(tmp_path: Path, text: byt
     path = tmp_path / f"file{ending}"
     path.write_bytes(gzip.compress(text) if ending.endswith("gz") else text)
     broker = Log()
-    assert all(each.told("file") for each in bring(broker, path, stream="home"))
+    assert all(each.describe("file") for each in bring(broker, path, stream="home"))
     good = b"PREFIX" if ending == ".trig" else b"\xef\xbb\xbf<urn:s>"
     assert len(broker.rows()) == text.startswith(good)

@@ -19,7 +19,6 @@ from tests.spark.dataframes.edges import served
 from tests.storage.lake.test_delta import entries
 from triplewire.model import EventHeaders
 from triplewire.model.errors import BadRequest, NotFound
-from triplewire.spark.dataframes import origins
 from triplewire.spark.dataframes.data_source import BatchReader
 from triplewire.spark.dataframes.format import (
     EVENTS,
@@ -175,12 +174,12 @@ def test_a_batch_reaches_as_far_as_it_may(make: Make) -> None:
     ]
 
 
-def test_many_files_are_read_by_many_tasks(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(origins, "SPARK_PART_BYTES", 1)
-    events = TableOrigin(parse_options({"path": str(table)}))
+def test_many_files_are_read_by_many_tasks(table: Path) -> None:
+    events = TableOrigin(parse_options({"path": str(table)}), part_bytes=1)
     assert len(events.parts(0, COUNT)) == COUNT
     assert [each["position"] for each in rows(events, EVENTS)] == list(range(1, COUNT + 1))
-    assert len(TableOrigin(parse_options({"path": str(table), "what": "quads"})).parts(0, COUNT)) == 3
+    quads = TableOrigin(parse_options({"path": str(table), "what": "quads"}), part_bytes=1)
+    assert len(quads.parts(0, COUNT)) == 3
 
 
 def test_an_empty_lake_is_one_empty_part(tmp_path: Path) -> None:

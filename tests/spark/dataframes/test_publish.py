@@ -14,7 +14,6 @@ from tests.http.harness import House
 from tests.spark.dataframes.edges import served
 from triplewire.model import Event, StreamEvent
 from triplewire.model.errors import BadRequest, Unavailable
-from triplewire.spark.dataframes import publish
 from triplewire.spark.dataframes.data_source import build_publisher
 from triplewire.spark.dataframes.format import EVENTS, arrow_schema, select_columns
 from triplewire.spark.dataframes.publish import TaskPublisher, check_events, check_key, refusal_error, split_requests
@@ -100,12 +99,10 @@ def test_what_comes_again_under_its_key_is_published_once(edge: House) -> None:
         assert edge.twin.log.read(0, 10, 10).num_rows == stored
 
 
-def test_requests_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publish, "SPARK_BODY_EVENTS", 2)
+def test_requests_are_bounded() -> None:
     events = [StreamEvent("s", Event(f"urn:{name}", "text")) for name in "abcdef"]
-    assert [len(each) for each in split_requests(events)] == [2, 2, 2]
-    monkeypatch.setattr(publish, "SPARK_BODY_BYTES", 3)
-    assert [len(each) for each in split_requests(events)] == [1] * 6
+    assert [len(each) for each in split_requests(events, most_events=2)] == [2, 2, 2]
+    assert [len(each) for each in split_requests(events, most_bytes=3)] == [1] * 6
     assert list(split_requests([])) == []
 
 
@@ -114,10 +111,9 @@ def test_events_without_a_stream_are_refused(edge: House) -> None:
     assert told.examples[0].reason == "the column stream is null; an event must go to a stream"
 
 
-def test_a_broker_that_does_not_answer_fails_the_task(edge: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publish, "SPARK_ATTEMPTS", 2)
+def test_a_broker_that_does_not_answer_fails_the_task(edge: House) -> None:
     with pytest.raises(Unavailable, match="does not answer"):
-        TaskPublisher("http://127.0.0.1:1", "s", "k").publish(batch(row("a", '"1"')))
+        TaskPublisher("http://127.0.0.1:1", "s", "k", attempts=2).publish(batch(row("a", '"1"')))
 
 
 @pytest.mark.parametrize(

@@ -22,31 +22,28 @@ from triplewire.service.transfer.formats import FileEncoding, FileFormat, StateF
 from triplewire.service.transfer.sinks import ParquetSink, Sink, StreamSink, TextSink, TextWriter
 
 EXPORT_EVENTS: Final = 50_000
-"""Events, or positions, that an export reads at once, and after which it can go on."""
-
-
-# Selections: which events of a lake go out.
+"""Events, or positions, that an export reads at once, and after which it can resume."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """All events, or those that fit. Times, in microseconds, are when it happened: `begins <= time < ends`; positions
-    lie in `after < position <= upto`."""
+    """All events, or those of some streams, with `begins <= time < ends` in microseconds and with
+    `after < position <= through`. Raises BadRequest if nothing can be selected."""
 
     streams: tuple[str, ...] = ()
     begins: int | None = None
     ends: int | None = None
     after: int = 0
-    upto: int | None = None
+    through: int | None = None
 
     def __post_init__(self) -> None:
         if self.begins is not None and self.ends is not None and self.begins >= self.ends:
             raise BadRequest("--from must lie before --to: nothing can be between them")
-        if self.upto is not None and self.after >= self.upto:
+        if self.through is not None and self.after >= self.through:
             raise BadRequest("--after must lie before --through: nothing can be between them")
 
-    def of(self, entries: pa.Table) -> pa.Table:
-        """Those rows of a page that fit; positions were looked at when it was read."""
+    def filter(self, entries: pa.Table) -> pa.Table:
+        """Return the rows of a page that fit; by position the page was chosen when it was read."""
         wanted = [
             pc.field("stream").isin(list(self.streams)) if self.streams else None,
             pc.field("time") >= self.begins if self.begins is not None else None,
@@ -67,95 +64,94 @@ class EventPages(Protocol):
     """The events of a lake; `LakeEntries` is one."""
 
     def upto(self) -> int:
-        """The position up to which it has every event."""
+        """Return the position through which it has every event."""
 
     def page(self, after: int, upto: int, limit: int) -> tuple[pa.Table, int]:
-        """Events in the order of positions, and the position up to which these are all."""
+        """Return events in the order of positions, and the position through which these are all."""
 
 
 @dataclass(frozen=True)
 class ExportProgress:
-    """How far an export has come: up to a position of `upto`, and what it has written."""
+    """The progress of an export: the position `after` which it continues, the last position, and the size, events and
+    quads of its output."""
 
     after: int
-    upto: int
-    mark: int = 0
+    through: int
+    size: int = 0
     events: int = 0
     quads: int = 0
 
 
 @dataclass(frozen=True)
 class Export:
-    """What is asked for: which events, how they are written, and where to."""
+    """The request for an export: which events, their encoding, and the file; `page_events` are read at once."""
 
     selection: Selection
-    shape: FileEncoding
+    encoding: FileEncoding
     path: Path
     headers: bool = True
+    page_events: int = EXPORT_EVENTS
 
     def to_json(self) -> dict[str, Any]:
-        return {"selection": self.selection.to_json(), **asdict(self.shape), "headers": self.headers}
+        return {"selection": self.selection.to_json(), **asdict(self.encoding), "headers": self.headers}
 
 
 def export_to_file(
     pages: EventPages, export: Export, *, resume: bool = False, overwrite: bool = False
 ) -> Iterator[ExportProgress]:
-    """Write the file, and tell after each page how far it is. It has its name once it is whole; before, it lies beside
-    it as `….part`, with `….state`, from which a later call goes on if it may `resume`.
+    """Write the file, and yield the progress after each page. It has its name once it is complete; before, it is beside
+    it as `….part`, with `….state`, from which a later call may `resume`.
 
-    Raises Conflict where a file, or a part of another export, is in the way and may not be overwritten; StorageFull.
+    Raises Conflict if the file, or a part of another export, exists and may not be overwritten; StorageFull.
     """
-    kept = StateFile(export.path.with_name(export.path.name + ".state"))
-    sink = _sink(export)
+    state = StateFile(export.path.with_name(export.path.name + ".state"))
+    sink = _make_sink(export)
     if overwrite and not resume:
-        kept.forget()
+        state.remove()
         sink.discard()
-    reached = _find_start(export, kept, pages, resume=resume)
-    if resume and _is_complete(export, reached):
-        kept.forget()
-        yield reached
+    progress = _find_start(export, state, pages, resume=resume)
+    if resume and _is_complete(export, progress):
+        state.remove()
+        yield progress
         return
     if export.path.exists() and not overwrite:
         raise Conflict(f"{export.path} is there already; --overwrite puts the export in its place")
     with _translate_disk_full(export.path):
-        kept.keep({"asked": export.to_json(), **asdict(reached)})
-        sink.begin(reached.mark)
-        for each in _write_pages(pages, export.selection, sink, reached):
-            kept.keep({"asked": export.to_json(), **asdict(each)})
-            reached = each
-            yield each
+        state.save({"asked": export.to_json(), **asdict(progress)})
+        sink.begin(progress.size)
+        for each in _write_pages(pages, export, sink, progress):
+            progress = each
+            state.save({"asked": export.to_json(), **asdict(progress)})
+            yield progress
         sink.finish()
-    kept.forget()
-    yield reached
+    state.remove()
+    yield progress
 
 
 def export_to_stream(pages: EventPages, export: Export, out: BinaryIO) -> Iterator[ExportProgress]:
-    """The same to a stream, which cannot go on later."""
-    sink = StreamSink(out, TextWriter(export.shape.format, headers=export.headers))
+    """Write to a stream, which cannot be resumed."""
+    sink = StreamSink(out, TextWriter(export.encoding.format, headers=export.headers))
     sink.begin(0)
-    yield from _write_pages(pages, export.selection, sink, _start(export, pages))
+    yield from _write_pages(pages, export, sink, _start(export, pages))
     sink.finish()
 
 
-def _write_pages(
-    pages: EventPages, selection: Selection, sink: Sink, reached: ExportProgress
-) -> Iterator[ExportProgress]:
-    while reached.after < reached.upto:
-        # A page reads what lies in a stretch of positions, and not all that comes after.
-        end = min(reached.upto, reached.after + EXPORT_EVENTS)
-        page, after = pages.page(reached.after, end, EXPORT_EVENTS)
-        reached = replace(reached, after=after)
-        found = selection.of(page)
-        if found.num_rows:
-            quads = found.num_rows + pc.sum(pc.count_substring(found["text"], "\n")).as_py()
-            events = reached.events + found.num_rows
-            reached = replace(reached, mark=sink.write(found), events=events, quads=reached.quads + quads)
-        yield reached
+def _write_pages(pages: EventPages, export: Export, sink: Sink, progress: ExportProgress) -> Iterator[ExportProgress]:
+    while progress.after < progress.through:
+        # A page reads the files of a range of positions, and not of all that follow.
+        end = min(progress.through, progress.after + export.page_events)
+        page, after = pages.page(progress.after, end, export.page_events)
+        progress = replace(progress, after=after)
+        chosen = export.selection.filter(page)
+        if chosen.num_rows:
+            quads = chosen.num_rows + pc.sum(pc.count_substring(chosen["text"], "\n")).as_py()
+            events = progress.events + chosen.num_rows
+            progress = replace(progress, size=sink.write(chosen), events=events, quads=progress.quads + quads)
+        yield progress
 
 
-def _find_start(export: Export, kept: StateFile, pages: EventPages, *, resume: bool) -> ExportProgress:
-    """From where an export goes on, or begins."""
-    state = kept.load()
+def _find_start(export: Export, file: StateFile, pages: EventPages, *, resume: bool) -> ExportProgress:
+    state = file.load()
     if state is None:
         return _start(export, pages)
     if not resume:
@@ -166,21 +162,21 @@ def _find_start(export: Export, kept: StateFile, pages: EventPages, *, resume: b
 
 
 def _start(export: Export, pages: EventPages) -> ExportProgress:
-    stored, upto = pages.upto(), export.selection.upto
-    return ExportProgress(export.selection.after, stored if upto is None else min(upto, stored))
+    stored, through = pages.upto(), export.selection.through
+    return ExportProgress(export.selection.after, stored if through is None else min(through, stored))
 
 
-def _is_complete(export: Export, reached: ExportProgress) -> bool:
-    """Was it cut off after the file had its name, and before that was noted?"""
+def _is_complete(export: Export, progress: ExportProgress) -> bool:
+    """Whether it was interrupted after the file had its name, and before the state was removed."""
     begun, part = Path(f"{export.path}.state").exists(), Path(f"{export.path}.part").exists()
-    return export.path.exists() and begun and not part and reached.after >= reached.upto
+    return export.path.exists() and begun and not part and progress.after >= progress.through
 
 
-def _sink(export: Export) -> Sink:
-    if export.shape.format is FileFormat.PARQUET:
+def _make_sink(export: Export) -> Sink:
+    if export.encoding.format is FileFormat.PARQUET:
         return ParquetSink(export.path)
-    writer = TextWriter(export.shape.format, headers=export.headers)
-    return TextSink(export.path, writer, zipped=export.shape.zipped)
+    writer = TextWriter(export.encoding.format, headers=export.headers)
+    return TextSink(export.path, writer, zipped=export.encoding.zipped)
 
 
 @contextmanager
@@ -190,5 +186,5 @@ def _translate_disk_full(path: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in _FULL:
             raise
-        told = os.strerror(error.errno)
-        raise StorageFull(f"{path}: {told}; what was written stays, and --resume goes on when there is room") from error
+        reason = os.strerror(error.errno)
+        raise StorageFull(f"{path}: {reason}; --resume goes on when there is room") from error

@@ -41,8 +41,8 @@ class FileEncoding:
 
 
 def choose_encoding(name: str, given: FileFormat | None = None) -> FileEncoding:
-    """By how a file's name ends, and what was given in place of that. Raises BadRequest, with the endings that are
-    known, and for what cannot be."""
+    """Choose by the ending of a file's name, unless a format is given. Raises BadRequest for an unknown ending, and for
+    Parquet that is compressed or a stream."""
     zipped = name.lower().endswith(_GZIP)
     plain = name.lower().removesuffix(_GZIP)
     format = given or next((each for ending, each in _ENDINGS.items() if plain.endswith(ending)), None)
@@ -56,24 +56,22 @@ def choose_encoding(name: str, given: FileFormat | None = None) -> FileEncoding:
     return FileEncoding(format, zipped)
 
 
-# States: how far an export or an import has come, in a small file that is whole or not there.
-
-_LAYOUT = 1
-"""Of the file. One that has another is from another version of this program."""
+_LAYOUT = 2
+"""The layout of a state file; another version of this program may have another."""
 
 
 class StateFile:
-    """One JSON object on the disk. What is kept survives a crash, of the machine too."""
+    """The progress of an export or import as one JSON object on the disk. It survives a crash of the machine."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def keep(self, state: dict[str, Any]) -> None:
-        """In place of what was there; durable on return."""
+    def save(self, state: dict[str, Any]) -> None:
+        """Replace the state; durable on return."""
         replace_file(self.path, orjson.dumps({"layout": _LAYOUT, **state}))
 
     def load(self) -> dict[str, Any] | None:
-        """What was kept; None if nothing was. Raises Conflict for a file that is none of ours."""
+        """Return the state, or None if there is none. Raises Conflict for a file of another kind or version."""
         try:
             state = orjson.loads(self.path.read_bytes())
         except FileNotFoundError:
@@ -84,6 +82,6 @@ class StateFile:
             raise Conflict(f"{self.path} is no state of an export or import of this version; remove it to begin anew")
         return state
 
-    def forget(self) -> None:
+    def remove(self) -> None:
         self.path.unlink(missing_ok=True)
         self.path.with_name(self.path.name + ".new").unlink(missing_ok=True)

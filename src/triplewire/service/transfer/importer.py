@@ -13,9 +13,10 @@ from typing import Any, Final, Protocol
 from uuid import uuid4
 
 from triplewire.model import StreamEvent
+from triplewire.model.clock import Backoff
 from triplewire.model.errors import Conflict, DuplicateId, InputError, Unavailable
 from triplewire.rdf.headers import extensions_to_json
-from triplewire.service.transfer import readers
+from triplewire.rdf.parser import EVENT_QUADS
 from triplewire.service.transfer.events import (
     FILE_START,
     EventPosition,
@@ -25,59 +26,69 @@ from triplewire.service.transfer.events import (
     read_events,
 )
 from triplewire.service.transfer.formats import FileEncoding, FileFormat, StateFile
-from triplewire.service.transfer.readers import ParquetReader, TextReader
+from triplewire.service.transfer.readers import IMPORT_BYTES, ParquetReader, TextReader
 
 IMPORT_EVENTS: Final = 5_000
 """Events that an import publishes at once, of at most as many bytes as it reads: a transaction of some 50 ms, after
-which it can go on."""
+which it can resume."""
 
 IMPORT_ATTEMPTS: Final = 5
-"""How often an import publishes the same events before it gives up where the broker does not answer. It waits a second,
-then twice as long each time."""
+"""Attempts to publish the same events to a broker that does not answer. The first pause is a second, and each is twice
+as long as the one before."""
+
+_BACKOFF = Backoff(first=1.0, jitter=0)
 
 
 class PublishTarget(Protocol):
-    """Where events go; `Client` is one."""
+    """Takes events; `Client` is one."""
 
     def publish_addressed(self, events: Iterable[StreamEvent], key: str | None = None) -> dict[str, Any]:
-        """All of them, in order, or none; once for a key."""
+        """Publish all of them, in order, or none; once for a key."""
+
+
+@dataclass(frozen=True)
+class ImportLimits:
+    """Bytes that are read at once, events of one batch, quads of one event, and attempts to publish a batch."""
+
+    bytes: int = IMPORT_BYTES
+    events: int = IMPORT_EVENTS
+    quads: int = EVENT_QUADS
+    attempts: int = IMPORT_ATTEMPTS
 
 
 @dataclass(frozen=True)
 class Import:
-    """What is asked for: a file, how it is written, and the stream for its events in place of theirs."""
+    """The request for an import: a file, its encoding, and the stream that replaces those of its events."""
 
     path: Path
-    shape: FileEncoding
+    encoding: FileEncoding
     stream: str | None = None
+    limits: ImportLimits = ImportLimits()
 
     def to_json(self) -> dict[str, Any]:
         found = self.path.stat()
-        return {**asdict(self.shape), "stream": self.stream, "size": found.st_size, "changed": found.st_mtime_ns}
+        return {**asdict(self.encoding), "stream": self.stream, "size": found.st_size, "changed": found.st_mtime_ns}
 
 
 @dataclass(frozen=True)
 class ImportProgress:
-    """How far an import has come. `name` is its own, and begins the key of each batch."""
+    """The progress of an import. Its `name` begins the key of each batch; `position` is that of the next event."""
 
     name: str
     batches: int = 0
-    mark: EventPosition = FILE_START
+    position: EventPosition = FILE_START
     events: int = 0
     quads: int = 0
     faults: int = 0
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> ImportProgress:
-        return cls(**{**value, "mark": EventPosition.from_json(value["mark"])})
+        return cls(**{**value, "position": EventPosition.from_json(value["position"])})
 
 
 @dataclass(frozen=True)
 class ImportBatch:
-    """Events that are published together, and what is wrong up to where the next begin."""
+    """Events that are published together, and the faults before the next batch."""
 
     events: list[FileEvent]
     faults: list[ImportFault]
@@ -85,26 +96,30 @@ class ImportBatch:
 
 def open_reader(wanted: Import) -> FileReader:
     """Raises InputError for a file that is not what it should be."""
-    if wanted.shape.format is FileFormat.PARQUET:
+    encoding = wanted.encoding
+    if encoding.format is FileFormat.PARQUET:
         return ParquetReader(wanted.path)
-    return TextReader(wanted.path, zipped=wanted.shape.zipped, trig=wanted.shape.format is FileFormat.TRIG)
+    trig = encoding.format is FileFormat.TRIG
+    return TextReader(wanted.path, zipped=encoding.zipped, trig=trig, block_bytes=wanted.limits.bytes)
 
 
 def find_faults(wanted: Import) -> Iterator[ImportFault]:
-    """All that is wrong in the file; nothing is published."""
-    return (
-        each for each in read_events(open_reader(wanted), FILE_START, wanted.stream) if isinstance(each, ImportFault)
-    )
+    """Yield all faults of the file; nothing is published."""
+    return (each for each in _read(wanted, FILE_START) if isinstance(each, ImportFault))
+
+
+def _read(wanted: Import, start: EventPosition) -> Iterator[FileEvent | ImportFault]:
+    return read_events(open_reader(wanted), start, wanted.stream, wanted.limits.quads)
 
 
 def open_state(path: Path) -> StateFile:
     return StateFile(path.with_name(path.name + ".import"))
 
 
-def start_import(wanted: Import, kept: StateFile, *, resume: bool) -> ImportProgress:
-    """Where an import begins, or goes on. Raises Conflict where one was cut off and is not to go on, or is of something
-    else."""
-    state = kept.load()
+def start_import(wanted: Import, file: StateFile, *, resume: bool) -> ImportProgress:
+    """Return the progress with which an import starts. Raises Conflict if one was interrupted and is not to be resumed,
+    or was of something else."""
+    state = file.load()
     if state is None:
         return ImportProgress(uuid4().hex)
     if not resume:
@@ -113,7 +128,7 @@ def start_import(wanted: Import, kept: StateFile, *, resume: bool) -> ImportProg
         )
     if state.pop("asked") != wanted.to_json():
         raise Conflict(f"{wanted.path}, or what is asked for, has changed since the import was cut off; see --restart")
-    return ImportProgress.from_json(state["reached"])
+    return ImportProgress.from_json(state["progress"])
 
 
 def import_file(
@@ -121,48 +136,48 @@ def import_file(
     wanted: Import,
     progress: ImportProgress,
     *,
-    kept: StateFile | None,
-    tell: Callable[[ImportFault], None],
+    state: StateFile | None,
+    report: Callable[[ImportFault], None],
     wait: Callable[[float], None],
 ) -> Iterator[ImportProgress]:
-    """Publish what follows, and tell after each batch how far it is; `tell` hears of each fault, which is passed over.
+    """Publish the rest of the file, and yield the progress after each batch. Faults are reported and skipped.
 
-    `kept` has the state from before the first batch until after the last. Each batch has a key of its own that is made
-    of what it is: who is cut off anywhere publishes the same batch with the same key again. Raises Unavailable when the
+    `state` holds the progress from before the first batch until after the last. The key of a batch follows from the
+    file alone: after an interruption the same batch is published with the same key again. Raises Unavailable if the
     broker does not answer in several attempts, between which it waits.
     """
-    _keep(kept, wanted, progress)
-    for batch in _batches(read_events(open_reader(wanted), progress.mark, wanted.stream)):
+    _save(state, wanted, progress)
+    for batch in _make_batches(_read(wanted, progress.position), wanted.limits):
         for fault in batch.faults:
-            tell(fault)
+            report(fault)
         if batch.events:
-            _publish(broker, batch, f"{progress.name} {progress.batches}", wait)
-        progress = _after(progress, batch)
-        _keep(kept, wanted, progress)
+            _publish(broker, batch, f"{progress.name} {progress.batches}", wanted.limits.attempts, wait)
+        progress = _advance(progress, batch)
+        _save(state, wanted, progress)
         yield progress
-    if kept is not None:
-        kept.forget()
+    if state is not None:
+        state.remove()
 
 
-def _after(progress: ImportProgress, batch: ImportBatch) -> ImportProgress:
+def _advance(progress: ImportProgress, batch: ImportBatch) -> ImportProgress:
     return replace(
         progress,
         batches=progress.batches + 1,
-        mark=batch.events[-1].after if batch.events else progress.mark,
+        position=batch.events[-1].after if batch.events else progress.position,
         faults=progress.faults + len(batch.faults),
         events=progress.events + len(batch.events),
         quads=progress.quads + sum(each.quads for each in batch.events),
     )
 
 
-def _keep(kept: StateFile | None, wanted: Import, progress: ImportProgress) -> None:
-    if kept is not None:
-        kept.keep({"asked": wanted.to_json(), "reached": progress.to_json()})
+def _save(state: StateFile | None, wanted: Import, progress: ImportProgress) -> None:
+    if state is not None:
+        state.save({"asked": wanted.to_json(), "progress": asdict(progress)})
 
 
-def _batches(found: Iterable[FileEvent | ImportFault]) -> Iterator[ImportBatch]:
-    """Where a batch ends depends on nothing but its events. An id that comes again begins another: in one body they
-    would be one event."""
+def _make_batches(found: Iterable[FileEvent | ImportFault], limits: ImportLimits) -> Iterator[ImportBatch]:
+    """The end of a batch depends on nothing but its events. An id that is repeated begins another batch: in one body
+    both would be one event."""
     taken: list[FileEvent] = []
     faults: list[ImportFault] = []
     ids: set[str] = set()
@@ -172,7 +187,7 @@ def _batches(found: Iterable[FileEvent | ImportFault]) -> Iterator[ImportBatch]:
             faults.append(each)
             continue
         event = each.addressed.event
-        if taken and (len(taken) >= IMPORT_EVENTS or size > readers.IMPORT_BYTES or event.id in ids):
+        if taken and (len(taken) >= limits.events or size > limits.bytes or event.id in ids):
             line = taken[-1].after.line
             yield ImportBatch(taken, [each for each in faults if each.line < line])
             taken, faults, ids, size = [], [each for each in faults if each.line >= line], set(), 0
@@ -183,16 +198,17 @@ def _batches(found: Iterable[FileEvent | ImportFault]) -> Iterator[ImportBatch]:
         yield ImportBatch(taken, faults)
 
 
-def _publish(broker: PublishTarget, batch: ImportBatch, key: str, wait: Callable[[float], None]) -> None:
-    for attempt in range(IMPORT_ATTEMPTS):
+def _publish(broker: PublishTarget, batch: ImportBatch, key: str, attempts: int, wait: Callable[[float], None]) -> None:
+    events = [each.addressed for each in batch.events]
+    for attempt in range(1, attempts + 1):
         try:
-            broker.publish_addressed([each.addressed for each in batch.events], key)
+            broker.publish_addressed(events, key)
         except Unavailable:
-            if attempt == IMPORT_ATTEMPTS - 1:
+            if attempt == attempts:
                 raise
-            wait(2.0**attempt)
+            wait(_BACKOFF.seconds(attempt))
         except (InputError, DuplicateId) as error:
-            first, last = batch.events[0].addressed.event.id, batch.events[-1].addressed.event.id
+            first, last = events[0].event.id, events[-1].event.id
             raise InputError(f"the broker took none of the events {first} to {last}: {error}") from error
         else:
             return

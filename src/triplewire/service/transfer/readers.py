@@ -8,6 +8,7 @@ import zlib
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
@@ -28,13 +29,11 @@ from triplewire.service.transfer.events import (
     ImportFault,
     check_stream,
     make_fault,
-    shift_fault,
     split_runs,
 )
 
 IMPORT_BYTES: Final = 1024 * 1024
-"""What an import reads of a file at once; one event more may begin within it."""
-
+"""Bytes that an import reads of a file at once; one event more may begin within them."""
 
 _GZIP_ERRORS = (EOFError, gzip.BadGzipFile, zlib.error)
 _DIRECTIVES = re.compile(rb"(?i)prefix|base|version")
@@ -43,67 +42,62 @@ _DIRECTIVES = re.compile(rb"(?i)prefix|base|version")
 class TextReader:
     """A file of text. Offsets are bytes of the text, and not of the file where that is compressed."""
 
-    def __init__(self, path: Path, *, zipped: bool, trig: bool) -> None:
+    def __init__(self, path: Path, *, zipped: bool, trig: bool, block_bytes: int = IMPORT_BYTES) -> None:
         self._path, self._zipped = path, zipped
         self._syntax = TRIG if trig else N_QUADS
-        self._parts: Callable[[bytes, int], Iterator[DocumentPart]] = split_statements if trig else split_lines
-        self._taken = _statements if trig else _lines
+        self._split: Callable[[bytes, int], Iterator[DocumentPart]] = split_statements if trig else split_lines
+        self._read = partial(_read_statements if trig else _read_lines, block_bytes)
 
     def size(self) -> int | None:
         return None if self._zipped else self._path.stat().st_size
 
-    def blocks(self, spot: BlockPosition) -> Iterator[FileBlock]:
-        with self._open() as file:
+    def read_blocks(self, start: BlockPosition) -> Iterator[FileBlock]:
+        with cast(BinaryIO, gzip.open(self._path) if self._zipped else self._path.open("rb")) as file:
             try:
-                file.seek(spot.offset)
-                text, rest = self._taken(file, b"")
+                file.seek(start.offset)
+                text, rest = self._read(file, b"")
                 while text:
-                    yield self._block(text, spot)
-                    spot = self._after(text, spot)
-                    text, rest = self._taken(file, rest)
+                    yield self._parse_block(text, start)
+                    start = self._find_end(text, start)
+                    text, rest = self._read(file, rest)
             except _GZIP_ERRORS as error:
-                yield FileBlock(
-                    spot, [], [ImportFault(spot.line, f"from here on the file cannot be unpacked: {error}")]
-                )
+                fault = ImportFault(start.line, f"from here on the file cannot be unpacked: {error}")
+                yield FileBlock(start, [], [fault])
 
-    def _open(self) -> BinaryIO:
-        return cast(BinaryIO, gzip.open(self._path) if self._zipped else self._path.open("rb"))
-
-    def _block(self, text: bytes, spot: BlockPosition) -> FileBlock:
-        text = text if spot.offset else text.removeprefix(BOM_UTF8)
+    def _parse_block(self, text: bytes, start: BlockPosition) -> FileBlock:
+        text = text if start.offset else text.removeprefix(BOM_UTF8)
         try:
-            found = self._runs(DocumentPart(text, spot.line), spot.prologue.encode())
+            runs = self._parse_runs(DocumentPart(text, start.line), start.prologue.encode())
         except InputError:
-            return self._one_by_one(text, spot)
-        placed = list(_placed(found, text, spot.line))
-        return FileBlock(spot, placed) if len(placed) == len(found) else self._one_by_one(text, spot)
+            return self._parse_parts(text, start)
+        numbered = list(_number_lines(runs, text, start.line))
+        return FileBlock(start, numbered) if len(numbered) == len(runs) else self._parse_parts(text, start)
 
-    def _one_by_one(self, text: bytes, spot: BlockPosition) -> FileBlock:
-        """What is wrong is found by looking at each part by itself; the others are taken."""
-        block, prologue = FileBlock(spot, []), spot.prologue.encode()
-        for part in self._parts(text, spot.line):
+    def _parse_parts(self, text: bytes, start: BlockPosition) -> FileBlock:
+        """Parse each part by itself, to find the faulty ones."""
+        block, prologue = FileBlock(start, []), start.prologue.encode()
+        for part in self._split(text, start.line):
             try:
-                block.runs.extend(self._runs(part, prologue))
-                prologue = _joined(prologue, [part])
+                block.runs.extend(self._parse_runs(part, prologue))
+                prologue = _join_directives(prologue, [part])
             except InputError as error:
-                fault = shift_fault(
-                    make_fault(error, part.line, part.body), prologue.count(b"\n") if error.place else 0
-                )
-                block.faults.append(fault)
+                # A place counts from the first line of the prologue that was parsed with the part.
+                before = prologue.count(b"\n") if error.place else 0
+                block.faults.append(make_fault(error, part.line - before, part.body))
         return block
 
-    def _runs(self, part: DocumentPart, prologue: bytes) -> list[EventRun]:
+    def _parse_runs(self, part: DocumentPart, prologue: bytes) -> list[EventRun]:
         return list(split_runs(canonicalize(prologue + part.body, self._syntax).decode(), part.line))
 
-    def _after(self, text: bytes, spot: BlockPosition) -> BlockPosition:
-        prologue = spot.prologue.encode()
+    def _find_end(self, text: bytes, start: BlockPosition) -> BlockPosition:
+        prologue = start.prologue.encode()
         if self._syntax is TRIG and _DIRECTIVES.search(text):
-            prologue = _joined(prologue, list(self._parts(text, spot.line)))
-        return BlockPosition(spot.offset + len(text), spot.line + text.count(b"\n"), prologue.decode())
+            prologue = _join_directives(prologue, self._split(text, start.line))
+        return BlockPosition(start.offset + len(text), start.line + text.count(b"\n"), prologue.decode())
 
 
-def _joined(prologue: bytes, parts: list[DocumentPart]) -> bytes:
-    """The directives that hold after some parts; one that comes again is not kept twice."""
+def _join_directives(prologue: bytes, parts: Iterable[DocumentPart]) -> bytes:
+    """Return the directives that hold after some parts, each once."""
     for part in parts:
         body = part.body.strip() + b"\n"
         if part.directive and not prologue.endswith(body):
@@ -111,10 +105,10 @@ def _joined(prologue: bytes, parts: list[DocumentPart]) -> bytes:
     return prologue
 
 
-def _placed(found: Iterable[EventRun], text: bytes, line: int) -> Iterator[EventRun]:
-    """Each with the line at which its event is named, up to the first that is named in other words, by a prefix."""
+def _number_lines(runs: Iterable[EventRun], text: bytes, line: int) -> Iterator[EventRun]:
+    """Yield the runs with the lines at which their events are named, up to the first that is named by a prefix."""
     at = 0
-    for run in found:
+    for run in runs:
         here = text.find(f"<{run.id}>".encode(), at)
         if here < 0:
             return
@@ -122,17 +116,17 @@ def _placed(found: Iterable[EventRun], text: bytes, line: int) -> Iterator[Event
         yield replace(run, line=line)
 
 
-def _lines(file: BinaryIO, rest: bytes) -> tuple[bytes, bytes]:
-    """The next lines, whole ones unless one is longer than any event."""
-    return file.read(IMPORT_BYTES) + file.readline(BODY_BYTES), rest
+def _read_lines(block_bytes: int, file: BinaryIO, rest: bytes) -> tuple[bytes, bytes]:
+    """Read the next lines, whole ones unless one is longer than any event."""
+    return file.read(block_bytes) + file.readline(BODY_BYTES), rest
 
 
-def _statements(file: BinaryIO, rest: bytes) -> tuple[bytes, bytes]:
-    """The next statements, whole ones unless one is longer than any event, and what was read of those after them; at
-    the end of the file all that is left. It depends on nothing but where they begin."""
+def _read_statements(block_bytes: int, file: BinaryIO, rest: bytes) -> tuple[bytes, bytes]:
+    """Read the next statements, whole ones unless one is longer than any event; return them and the bytes that were
+    read after them. At the end of the file that is everything. The result depends only on where they begin."""
     text, wanted = rest, 0
     while True:
-        wanted += IMPORT_BYTES
+        wanted += block_bytes
         text += file.read(max(0, wanted - len(text)))
         if len(text) < wanted:
             return text, b""
@@ -142,14 +136,11 @@ def _statements(file: BinaryIO, rest: bytes) -> tuple[bytes, bytes]:
             return text, b""
 
 
-# Rows: Parquet files with a row for each quad, read one row group at a time.
-
 TERMS = ("subject", "predicate", "object", "graph")
-"""The columns that must be there, as N-Triples writes terms."""
+"""Required columns of a Parquet file, with terms as N-Triples writes them."""
 TEXTS = ("stream", "source", "application", "extensions")
-"""Those that may be there, with `time` and `position`. Rows next to each other that have one position are one event."""
+"""Optional columns, beside `time` and `position`. Adjacent rows with one position are one event."""
 
-_INSTANT = pa.timestamp("us", "UTC")
 _PARQUET_ERRORS = (pa.ArrowException, OSError)
 
 
@@ -158,31 +149,30 @@ class ParquetReader:
 
     def __init__(self, path: Path) -> None:
         """Raises BadRequest for a file that is no Parquet, or has other columns."""
-        self._path = path
         try:
             self._file = pq.ParquetFile(path)
         except _PARQUET_ERRORS as error:
             raise BadRequest(f"{path} is no Parquet file, or not a whole one: {error}") from None
-        _check(self._file.schema_arrow, path)
+        _check_columns(self._file.schema_arrow, path)
         known = (*TERMS, *TEXTS, "time", "position")
         self._columns = [name for name in known if name in self._file.schema_arrow.names]
 
     def size(self) -> int | None:
         return int(self._file.num_row_groups)
 
-    def blocks(self, spot: BlockPosition) -> Iterator[FileBlock]:
-        for number in range(spot.offset, self._file.num_row_groups):
-            spot = BlockPosition(number, spot.line)
+    def read_blocks(self, start: BlockPosition) -> Iterator[FileBlock]:
+        for number in range(start.offset, self._file.num_row_groups):
+            start = BlockPosition(number, start.line)
             rows = self._file.metadata.row_group(number).num_rows
             try:
-                yield _block(self._file.read_row_group(number, self._columns), spot)
+                yield _parse_rows(self._file.read_row_group(number, self._columns), start)
             except _PARQUET_ERRORS as error:
-                what = f"the row group of {rows} rows that begins here cannot be read: {error}"
-                yield FileBlock(spot, [], [ImportFault(spot.line, what)])
-            spot = BlockPosition(number + 1, spot.line + rows)
+                reason = f"the row group of {rows} rows that begins here cannot be read: {error}"
+                yield FileBlock(start, [], [ImportFault(start.line, reason)])
+            start = BlockPosition(number + 1, start.line + rows)
 
 
-def _check(schema: pa.Schema, path: Path) -> None:
+def _check_columns(schema: pa.Schema, path: Path) -> None:
     if missing := [name for name in TERMS if name not in schema.names]:
         there = ", ".join(schema.names)
         raise BadRequest(f"{path} has no column {missing[0]}; it must have {', '.join(TERMS)}, and has {there}")
@@ -201,51 +191,46 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def _block(rows: pa.Table, spot: BlockPosition) -> FileBlock:
+def _parse_rows(rows: pa.Table, start: BlockPosition) -> FileBlock:
     lines = pc.binary_join_element_wise(*(rows[name].cast(pa.string()) for name in TERMS), ".", " ")
     try:
-        return FileBlock(spot, _runs(rows, lines, spot.line))
+        return FileBlock(start, _rows_to_runs(rows, lines, start.line))
     except InputError:
-        return _one_by_one(rows, lines, spot)
-
-
-def _one_by_one(rows: pa.Table, lines: pa.ChunkedArray, spot: BlockPosition) -> FileBlock:
-    block = FileBlock(spot, [])
+        block = FileBlock(start, [])
     for number in range(rows.num_rows):
+        line = start.line + number
         try:
-            block.runs.extend(_runs(rows.slice(number, 1), lines.slice(number, 1), spot.line + number))
+            block.runs.extend(_rows_to_runs(rows.slice(number, 1), lines.slice(number, 1), line))
         except InputError as error:
             text = lines[number].as_py() or " ".join(f"{rows[name][number].as_py()}" for name in TERMS)
-            block.faults.append(
-                ImportFault(spot.line + number, str(error).partition(", at line")[0], text=text.encode())
-            )
+            block.faults.append(ImportFault(line, str(error).partition(", at line")[0], text=text.encode()))
     return block
 
 
-def _runs(rows: pa.Table, lines: pa.ChunkedArray, line: int) -> list[EventRun]:
-    """The runs of some rows. Raises InputError if there is anything wrong with any of them."""
+def _rows_to_runs(rows: pa.Table, lines: pa.ChunkedArray, line: int) -> list[EventRun]:
+    """Raises InputError if any of the rows has a fault."""
     if lines.null_count:
         raise BadRequest(f"a quad needs {', '.join(TERMS)}; one of them is empty here")
     quads = canonicalize("\n".join([*lines.to_pylist(), ""]).encode(), N_QUADS).decode().split("\n")[:-1]
     if len(quads) != rows.num_rows:
         raise BadRequest("this is no single quad")
-    starts = [*_starts(rows), rows.num_rows]
-    said = _row_headers(rows.take(pa.array(starts[:-1], pa.int64())))
+    starts = [*_find_starts(rows), rows.num_rows]
+    headers = _read_headers(rows.take(pa.array(starts[:-1], pa.int64())))
     return [
-        _run("\n".join([*quads[first:last], ""]), line + first, *each)
-        for first, last, each in zip(starts, starts[1:], said, strict=False)
+        _make_run("\n".join([*quads[first:last], ""]), line + first, *each)
+        for first, last, each in zip(starts, starts[1:], headers, strict=False)
     ]
 
 
-def _run(quads: str, line: int, said: HeaderValues, key: int | None) -> EventRun:
-    found = list(split_runs(quads, line))
-    if len(found) != 1 or not found[0].text:
+def _make_run(quads: str, line: int, headers: HeaderValues, key: int | None) -> EventRun:
+    runs = list(split_runs(quads, line))
+    if len(runs) != 1 or not runs[0].text:
         raise BadRequest("this is no quad of an event")
-    return EventRun(found[0].id, said, found[0].text, line, key)
+    return EventRun(runs[0].id, headers, runs[0].text, line, key)
 
 
-def _starts(rows: pa.Table) -> list[int]:
-    """The rows at which another event begins than that of the row before."""
+def _find_starts(rows: pa.Table) -> list[int]:
+    """Return the rows at which another event begins than that of the row before."""
     changed = np.zeros(rows.num_rows, bool)
     changed[:1] = True
     for name in ("graph", "position"):
@@ -256,25 +241,19 @@ def _starts(rows: pa.Table) -> list[int]:
     return [int(each) for each in np.flatnonzero(changed)]
 
 
-def _row_headers(rows: pa.Table) -> list[tuple[HeaderValues, int | None]]:
-    found = []
-    for row in _with_microseconds(rows).to_pylist():
-        stream, source, application, others = (_text(name, row) for name in TEXTS)
-        said = HeaderValues(stream, source, application, row.get("time"), extensions=others)
-        found.append((check_stream(said), row.get("position")))
-    return found
+def _read_headers(rows: pa.Table) -> Iterator[tuple[HeaderValues, int | None]]:
+    """Yield the headers of each row, with its position."""
+    if "time" in rows.column_names:
+        zoned = rows["time"] if rows["time"].type.tz else pc.assume_timezone(rows["time"], "UTC")
+        micros = zoned.cast(pa.timestamp("us", "UTC"), safe=False).cast(pa.int64())
+        rows = rows.set_column(rows.column_names.index("time"), "time", micros)
+    for row in rows.to_pylist():
+        stream, source, application, extensions = (_read_text(name, row) for name in TEXTS)
+        headers = HeaderValues(stream, source, application, row.get("time"), extensions=extensions)
+        yield check_stream(headers), row.get("position")
 
 
-def _with_microseconds(rows: pa.Table) -> pa.Table:
-    if "time" not in rows.column_names:
-        return rows
-    kind = rows.schema.field("time").type
-    zoned = rows["time"] if kind.tz else pc.assume_timezone(rows["time"], "UTC")
-    micros = zoned.cast(_INSTANT, safe=False).cast(pa.int64())
-    return rows.set_column(rows.column_names.index("time"), "time", micros)
-
-
-def _text(name: str, row: dict[str, Any]) -> str | None:
+def _read_text(name: str, row: dict[str, Any]) -> str | None:
     value = row.get(name)
     if value is None:
         return None

@@ -24,11 +24,6 @@ from triplewire.service.transfer.formats import FileFormat
 from triplewire.sparql import explode, to_sql
 from triplewire.storage.lake.data_files import QUADS, connect_duckdb
 
-# Texts: a page of events as N-Quads or TriG.
-#
-# Both are made of the text that the lake has, by one SQL expression for a page. No quad is parsed or looked at by
-# itself: terms are canonical N-Triples, which both formats take as they are.
-
 _ESCAPED = r"""replace(replace({0}, '\', '\\'), '"', '\"')"""
 _INSTANT = r"regexp_replace(strftime(make_timestamp({0}), '%Y-%m-%dT%H:%M:%S.%f'), '\.?0*$', '') || 'Z'"
 
@@ -46,7 +41,7 @@ HEADS: Mapping[FileFormat, bytes] = {
     FileFormat.NQUADS: b"",
     FileFormat.TRIG: f"@prefix tw: <{TW}> .\n@prefix xsd: <{XSD}> .\n".encode(),
 }
-"""What stands before the first event where headers are written."""
+"""The beginning of a file with headers."""
 
 
 class TextWriter:
@@ -54,53 +49,44 @@ class TextWriter:
 
     def __init__(self, format: FileFormat, *, headers: bool) -> None:
         self._duck = connect_duckdb()
-        said = _SAID[format]() if headers else "''"
-        self._sql = f"SELECT {said} || {_QUADS[format]} AS text FROM entries"
+        header = _HEADERS[format] if headers else "''"
+        self._sql = f"SELECT {header} || {_QUADS[format]} AS text FROM entries"
         self.head = HEADS[format] if headers else b""
 
     def write(self, entries: pa.Table) -> memoryview:
-        """The events, one after the other."""
         self._duck.register("entries", entries)
-        made = pa.table(self._duck.sql(self._sql))["text"].cast(pa.large_string()).combine_chunks()
+        texts = pa.table(self._duck.sql(self._sql))["text"].cast(pa.large_string()).combine_chunks()
         self._duck.unregister("entries")
-        return _bytes(made)
+        return _view_bytes(texts)
 
 
-def _bytes(texts: pa.LargeStringArray) -> memoryview:
-    """Arrow keeps the texts of an array next to one another, so that they need not be put together."""
+def _view_bytes(texts: pa.LargeStringArray) -> memoryview:
+    """Arrow holds the texts of an array next to one another, so that they need not be joined."""
     texts = texts.chunk(0) if isinstance(texts, pa.ChunkedArray) else texts
     if not len(texts):
         return memoryview(b"")
-    _, places, data = texts.buffers()
-    ends = np.frombuffer(places, np.int64)
+    _, offsets, data = texts.buffers()
+    ends = np.frombuffer(offsets, np.int64)
     return memoryview(data)[ends[texts.offset] : ends[texts.offset + len(texts)]]
 
 
-def _line(name: str) -> str:
+def _nquads_header(name: str) -> str:
     type = f"^^<{XSD}dateTime>" if name in _TIMES else ""
     return f"""coalesce('<' || event || '> <{TW}{name}> "' || {_VALUES[name]} || '"{type} .' || chr(10), '')"""
 
 
-def _lines() -> str:
-    return " || ".join(_line(name) for name in _VALUES)
+def _trig_header(name: str) -> str:
+    """A predicate of the event; the first is that of the stream, which is always there."""
+    type, separator = "^^xsd:dateTime" if name in _TIMES else "", "" if name == "stream" else " ;"
+    return f"""coalesce('{separator} tw:{name} "' || {_VALUES[name]} || '"{type}', '')"""
 
 
-def _list() -> str:
-    """Predicates of one subject; the stream is always there."""
-    written = [
-        f"""coalesce('{" ;" if name != "stream" else ""} tw:{name} "' || {value} || '"{type}', '')"""
-        for name, value in _VALUES.items()
-        for type in ["^^xsd:dateTime" if name in _TIMES else ""]
-    ]
-    return f"'<' || event || '>' || {' || '.join(written)} || ' .' || chr(10)"
-
-
-_SAID = {FileFormat.NQUADS: _lines, FileFormat.TRIG: _list}
-
+_HEADERS = {
+    FileFormat.NQUADS: " || ".join(map(_nquads_header, _VALUES)),
+    FileFormat.TRIG: f"'<' || event || '>' || {' || '.join(map(_trig_header, _VALUES))} || ' .' || chr(10)",
+}
 _SPACED = "replace(text, chr(9), ' ')"
-
 _END = "' <' || event || '> .' || chr(10)"
-
 _QUADS: Mapping[FileFormat, str] = {
     FileFormat.NQUADS: f"replace({_SPACED}, chr(10), {_END}) || {_END}",
     FileFormat.TRIG: "'<' || event || '> {' || chr(10) || '  ' || "
@@ -114,38 +100,38 @@ GZIP_LEVEL = 6
 
 
 class Sink(Protocol):
-    """Takes pages of entries. A mark says how much there is: it begins at 0, and grows with each page."""
+    """Takes pages of entries. Its size, which the sink counts in its own unit, grows with each page."""
 
-    def begin(self, mark: int) -> None:
-        """Go on after a mark; what came later is thrown away. Raises Conflict where there is less than that."""
+    def begin(self, size: int) -> None:
+        """Continue at a size; what was written later is discarded. Raises Conflict if the output is smaller."""
 
     def write(self, entries: pa.Table) -> int:
-        """The mark after the page, which is on the disk then."""
+        """Return the size after the page, which is durable then."""
 
     def finish(self) -> None:
-        """Give the whole its name. Who is cut off here does it again."""
+        """Give the output its final name. May be repeated after an interruption."""
 
     def discard(self) -> None:
-        """Throw away what there is. After `finish`, nothing."""
+        """Remove unfinished output."""
 
 
 class TextSink:
-    """A file of text that grows behind the name `….part`; a mark is its length. Compressed, each page is a member of
-    its own, so that the file may be cut after any of them."""
+    """A file of text, named `….part` until it is complete; its size is in bytes. Compressed, each page is a gzip member
+    of its own, so that the file may be cut after any of them."""
 
     def __init__(self, path: Path, writer: TextWriter, *, zipped: bool) -> None:
         self._path, self._part = path, path.with_name(path.name + ".part")
         self._writer, self._zipped = writer, zipped
 
-    def begin(self, mark: int) -> None:
-        if not mark:
+    def begin(self, size: int) -> None:
+        if not size:
             self._part.write_bytes(b"")
             self._append(self._writer.head)
             return
-        if not self._part.exists() or self._part.stat().st_size < mark:
+        if not self._part.exists() or self._part.stat().st_size < size:
             raise Conflict(f"{self._part} is not what was left of the export; begin anew with --overwrite")
         with self._part.open("r+b") as file:
-            file.truncate(mark)
+            file.truncate(size)
 
     def write(self, entries: pa.Table) -> int:
         return self._append(self._writer.write(entries))
@@ -159,7 +145,7 @@ class TextSink:
         self._part.unlink(missing_ok=True)
 
     def _append(self, text: bytes | memoryview) -> int:
-        """The length of the file, which is on the disk then."""
+        """Return the length of the file, which is durable then."""
         with self._part.open("ab") as file:
             if text:
                 file.write(gzip.compress(text, GZIP_LEVEL, mtime=0) if self._zipped else text)
@@ -169,19 +155,19 @@ class TextSink:
 
 
 class StreamSink:
-    """Standard output: what went there cannot be taken back, so it begins at the beginning."""
+    """Standard output, which cannot be resumed."""
 
     def __init__(self, out: BinaryIO, writer: TextWriter) -> None:
-        self._out, self._writer, self._mark = out, writer, 0
+        self._out, self._writer, self._size = out, writer, 0
 
-    def begin(self, mark: int) -> None:
-        assert mark == 0, "a stream does not go on"
+    def begin(self, size: int) -> None:
+        assert size == 0, "a stream cannot be resumed"
         self._out.write(self._writer.head)
 
     def write(self, entries: pa.Table) -> int:
-        self._mark += self._out.write(self._writer.write(entries))
+        self._size += self._out.write(self._writer.write(entries))
         self._out.flush()
-        return self._mark
+        return self._size
 
     def finish(self) -> None:
         self._out.flush()
@@ -191,35 +177,35 @@ class StreamSink:
 
 
 class ParquetSink:
-    """A Parquet file. Its directory of contents comes last, so pages wait as small files in `….part`; a mark is their
-    number. In the end they are put together: one row group for each page, so that none parts an event."""
+    """A Parquet file. Its footer comes last, so pages are small files in `….part` at first; their number is the size.
+    In the end each becomes a row group, so that none splits an event."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._parts = path, path.with_name(path.name + ".part")
-        self._mark = 0
+        self._size = 0
         self._quads = _make_exploder()
 
-    def begin(self, mark: int) -> None:
+    def begin(self, size: int) -> None:
         self._parts.mkdir(parents=True, exist_ok=True)
-        self._mark = mark
-        if missing := [part for part in map(self._part, range(mark)) if not part.exists()]:
+        self._size = size
+        if missing := [part for part in map(self._part, range(size)) if not part.exists()]:
             raise Conflict(f"{missing[0]} is gone, so that the export cannot go on; begin anew with --overwrite")
 
     def write(self, entries: pa.Table) -> int:
-        part = self._part(self._mark)
+        part = self._part(self._size)
         with part.open("wb") as file:
             pq.write_table(self._quads(entries), file, compression="zstd")
             file.flush()
             os.fsync(file.fileno())
         sync(part.parent)
-        self._mark += 1
-        return self._mark
+        self._size += 1
+        return self._size
 
     def finish(self) -> None:
         whole = self._parts / "whole"
         with whole.open("wb") as file:
             with pq.ParquetWriter(file, QUADS, compression="zstd") as writer:
-                for part in map(self._part, range(self._mark)):
+                for part in map(self._part, range(self._size)):
                     page = pq.read_table(part, schema=QUADS)
                     writer.write_table(page, row_group_size=max(1, page.num_rows))
             file.flush()
@@ -236,14 +222,14 @@ class ParquetSink:
 
 
 def _make_exploder() -> Callable[[pa.Table], pa.Table]:
-    """Events as quads, a row each, in the columns of the lake's own table and in the order of events."""
+    """Return a function from events to quads, a row each, in the columns of the lake's table and in order."""
     duck = connect_duckdb()
     sql = f"SELECT * FROM ({to_sql(explode('entries', columns=tuple(QUADS.names)), 'duckdb')}) ORDER BY position, quad"
 
-    def exploded(entries: pa.Table) -> pa.Table:
+    def explode_entries(entries: pa.Table) -> pa.Table:
         duck.register("entries", entries)
         quads = pa.table(duck.sql(sql)).cast(QUADS)
         duck.unregister("entries")
         return quads
 
-    return exploded
+    return explode_entries

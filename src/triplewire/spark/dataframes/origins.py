@@ -173,9 +173,10 @@ _HEADS = "SELECT *, graph[2:-2] AS event, '' AS text FROM rows WHERE quad = 0 OR
 class TableOrigin:
     """Events or quads of a table, at one version or, for streams, as it grows."""
 
-    def __init__(self, options: ReadOptions) -> None:
+    def __init__(self, options: ReadOptions, part_bytes: int = SPARK_PART_BYTES) -> None:
         assert options.path is not None
         self._options = options
+        self._part_bytes = part_bytes
         self._conditions: list[PushedFilter] = []
         if options.stream is not None:
             self._conditions.append(PushedFilter(EqualTo(("stream",), options.stream), "stream"))
@@ -198,11 +199,12 @@ class TableOrigin:
 
     def parts(self, after: int, upto: int) -> list[ScanRange]:
         snapshot = self._snapshot()
-        files = [each for each in snapshot.files if each.last > after and each.first <= upto]
+        files = _within(snapshot.files, after, upto)
         chosen = [each for each in files if all(one.may_hold(each) for one in self._conditions)]
         if self._options.what == "quads":
-            return [ScanRange(after, upto, _paths(snapshot, group)) for group in _groups(chosen)]
-        cuts = pairwise(_cuts(chosen, after, upto))
+            groups = _group_files(chosen, self._part_bytes)
+            return [ScanRange(after, upto, _paths(snapshot, group)) for group in groups]
+        cuts = pairwise(_split_positions(chosen, after, upto, self._part_bytes))
         found = (ScanRange(first, last, _paths(snapshot, _within(chosen, first, last))) for first, last in cuts)
         return [each for each in found if each.files]
 
@@ -263,11 +265,11 @@ def _within(files: Iterable[DataFile], after: int, upto: int) -> list[DataFile]:
     return [each for each in files if each.last > after and each.first <= upto]
 
 
-def _groups(files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
-    """Neighbours together until they are worth a task."""
+def _group_files(files: Sequence[DataFile], part_bytes: int) -> Iterator[list[DataFile]]:
+    """Yield neighbours together until they are worth a task."""
     group: list[DataFile] = []
     for each in files:
-        if group and sum(one.size for one in group) + each.size > SPARK_PART_BYTES:
+        if group and sum(one.size for one in group) + each.size > part_bytes:
             yield group
             group = []
         group.append(each)
@@ -275,15 +277,15 @@ def _groups(files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
         yield group
 
 
-def _cuts(files: Sequence[DataFile], after: int, upto: int) -> list[int]:
-    """Positions between which events are put together, each of them within one pair. A file that lies on several sides
-    is read for each."""
+def _split_positions(files: Sequence[DataFile], after: int, upto: int, part_bytes: int) -> list[int]:
+    """Return the bounds of parts: each event is assembled in one of them. A file that reaches into several parts is
+    read for each."""
     if not files:
         return []
     first = max(after, min(each.first for each in files) - 1)
     last = min(upto, max(each.last for each in files))
     size = sum(each.size for each in files)
-    count = max(1, min(last - first, round(size / SPARK_PART_BYTES)))
+    count = max(1, min(last - first, round(size / part_bytes)))
     return [first + (last - first) * number // count for number in range(count + 1)]
 
 

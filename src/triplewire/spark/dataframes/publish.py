@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal
 from uuid import uuid4
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StringType, StructType, TimestampNTZType, TimestampType
 
 from triplewire.model import Event, EventHeaders, StreamEvent
+from triplewire.model.clock import Backoff
 from triplewire.model.errors import BadRequest, DuplicateId, InputError, Unavailable
 from triplewire.spark.dataframes.format import EVENTS, TRIPLE
 from triplewire.storage.registry.streams import check_stream_name
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from triplewire.client import AsyncClient
 
 SPARK_BODY_EVENTS: Final = 1_000
-"""Events that a task publishes with one request. One that is refused is looked for by halves, in ten steps."""
+"""Events that a task publishes with one request. A refused one is found by bisection, in ten steps."""
 
 SPARK_BODY_BYTES: Final = 1024 * 1024
-"""Text of the events of one such request, and what of one event goes over that."""
+"""Bytes of text of the events of one such request; its last event may exceed them."""
 
 SPARK_REQUESTS: Final = 8
 """Such requests of one task that are under way at a time; they share the broker's group commits."""
@@ -42,8 +42,7 @@ SPARK_FAILURES: Final = 20
 
 _NO_IRI = re.compile(r'[\s<>"]')
 _TIMES = range(-62_135_596_800_000_000, 253_402_300_800_000_000)
-_PAUSE = 0.1
-"""Seconds before the second attempt; twice as long before each further one."""
+_BACKOFF = Backoff(first=0.1, jitter=0)
 
 
 @dataclass(frozen=True)
@@ -88,6 +87,7 @@ class TaskPublisher:
     key: str
     token: str | None = field(default=None, repr=False)
     """The token for the broker; by default that of the executor's environment."""
+    attempts: int = SPARK_ATTEMPTS
 
     def publish(self, batches: Iterable[pa.RecordBatch]) -> PublishReport:
         """Returns when all are durable or refused. Raises Unavailable if the broker does not answer; then some may be
@@ -95,13 +95,17 @@ class TaskPublisher:
         return asyncio.run(self._publish(batches))
 
     async def _publish(self, batches: Iterable[pa.RecordBatch]) -> PublishReport:
-        told = PublishReport()
-        async with _open_sender(self.url, self.key, self.token) as sender:
+        # A program that only reads files does without the client and the libraries that it loads.
+        from triplewire.client import AsyncClient
+
+        report = PublishReport()
+        async with AsyncClient(self.url, token=self.token) as client:
+            sender = RequestSender(client, self.key, asyncio.Semaphore(SPARK_REQUESTS), self.attempts)
             for batch in batches:
-                events, wrong = _read_events(batch, self.stream)
+                events, refused = _read_events(batch, self.stream)
                 sent = await asyncio.gather(*(sender.send(each) for each in split_requests(events)))
-                told = sum((*wrong, *sent), told)
-        return told
+                report = sum((*refused, *sent), report)
+        return report
 
 
 @dataclass(frozen=True)
@@ -110,12 +114,13 @@ class RequestSender:
 
     client: AsyncClient
     key: str
-    gate: asyncio.Semaphore
+    limit: asyncio.Semaphore
+    attempts: int
 
     async def send(self, events: Sequence[StreamEvent]) -> PublishReport:
-        """One request; where it is refused, halves of it, until the event is found that is to blame."""
+        """Send one request; if it is refused, its halves, until the event at fault is found."""
         try:
-            async with self.gate:
+            async with self.limit:
                 await self._try(events)
             return PublishReport(len(events), sum(map(_count_quads, events)), sum(map(_text_bytes, events)))
         except (InputError, DuplicateId) as error:
@@ -126,31 +131,24 @@ class RequestSender:
 
     async def _try(self, events: Sequence[StreamEvent]) -> None:
         key = f"{self.key}/{sha256(repr(events).encode()).hexdigest()}"
-        for attempt in range(1, SPARK_ATTEMPTS):
+        for attempt in range(1, self.attempts):
             try:
                 await self.client.publish_addressed(events, key)
                 return
             except Unavailable:
-                await asyncio.sleep(_PAUSE * 2 ** (attempt - 1))
+                await asyncio.sleep(_BACKOFF.seconds(attempt))
         await self.client.publish_addressed(events, key)
 
 
-@asynccontextmanager
-async def _open_sender(url: str, key: str, token: str | None) -> AsyncIterator[RequestSender]:
-    # Whoever only reads files does without the client and what it loads.
-    from triplewire.client import AsyncClient
-
-    async with AsyncClient(url, token=token) as client:
-        yield RequestSender(client, key, asyncio.Semaphore(SPARK_REQUESTS))
-
-
-def split_requests(events: Iterable[StreamEvent]) -> Iterator[list[StreamEvent]]:
-    """Events that can share a request: not too many, and no id twice, which would be one event there."""
+def split_requests(
+    events: Iterable[StreamEvent], most_events: int = SPARK_BODY_EVENTS, most_bytes: int = SPARK_BODY_BYTES
+) -> Iterator[list[StreamEvent]]:
+    """Yield events that can share a request: not too many, and no id twice, which would be one event there."""
     body: list[StreamEvent] = []
     ids: set[str] = set()
     size = 0
     for each in events:
-        if len(body) == SPARK_BODY_EVENTS or size > SPARK_BODY_BYTES or each.event.id in ids:
+        if len(body) == most_events or size > most_bytes or each.event.id in ids:
             yield body
             body, ids, size = [], set(), 0
         body.append(each)
@@ -181,7 +179,7 @@ def _read_events(batch: pa.RecordBatch, stream: str | None) -> tuple[list[Stream
 
 
 def _read_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """Times as microseconds: not every time that Spark has is one of Python's."""
+    """Return rows with times in microseconds: Spark has times that Python has not."""
     columns = {name: batch.column(name) for name in batch.schema.names}
     if "time" in columns:
         columns["time"] = columns["time"].cast(pa.timestamp("us", "UTC")).cast(pa.int64())
@@ -207,7 +205,7 @@ def _row_to_event(row: dict[str, Any], stream: str | None) -> StreamEvent:
 def _read_extensions(row: dict[str, Any]) -> dict[str, str]:
     if row.get("extensions") is None:
         return {}
-    # Whoever only reads files does without the codec and what it loads.
+    # A program that only reads files does without the codec and the libraries that it loads.
     from triplewire.rdf.headers import extensions_from_json
 
     return extensions_from_json("the column extensions", row["extensions"])
@@ -220,10 +218,8 @@ def _quad_to_line(quad: dict[str, str | None] | None) -> str:
     return "\t".join(filter(None, terms))
 
 
-Report: TypeAlias = PublishReport
-
 _LONGEST_KEY = 512
-"""Half of what a header may have: a digest comes behind it."""
+"""Characters: half of the limit of a header, because a digest is appended."""
 
 _QUAD = ("graph", "subject", "predicate", "object")
 _OPTIONAL = ("stream", "source", "application", "time", "extensions")
@@ -233,6 +229,10 @@ _HELP = (
 )
 _REPORT_SCHEMA = (
     "events long, quads long, bytes long, failures long, examples array<struct<event: string, reason: string>>"
+)
+_FAILURES = pa.list_(pa.struct([("event", pa.string()), ("reason", pa.string())]))
+_REPORT_ARROW = pa.schema(
+    [*((name, pa.int64()) for name in ("events", "quads", "bytes", "failures")), ("examples", _FAILURES)]
 )
 
 
@@ -244,7 +244,7 @@ def write_events(
     key: str | None = None,
     token: str | None = None,
     on_failure: Literal["raise", "report"] = "raise",
-) -> Report:
+) -> PublishReport:
     """Publish a frame of events, or of quads, which are put together by their graphs, from the executors.
 
     Without `stream` each event goes to that of its column `stream`. Columns that are not known are left alone.
@@ -270,7 +270,7 @@ def write_events(
 
 
 def check_key(key: str | None) -> str:
-    """The key, or a new one. Raises BadRequest for what no header can hold."""
+    """Return the key, or a new one. Raises BadRequest for characters that no header can hold."""
     if key is None:
         return uuid4().hex
     if not key or not key.isprintable() or set(key) & set("\"'\\") or len(key) > _LONGEST_KEY:
@@ -278,7 +278,7 @@ def check_key(key: str | None) -> str:
     return key
 
 
-def refusal_error(report: Report) -> BadRequest:
+def refusal_error(report: PublishReport) -> BadRequest:
     """Return the error message for events that were refused."""
     first = report.examples[0]
     return BadRequest(
@@ -288,7 +288,7 @@ def refusal_error(report: Report) -> BadRequest:
 
 
 def to_events(frame: DataFrame, stream: str | None = None) -> DataFrame:
-    """The frame as events: `event`, `quads`, and of the other columns those that are published."""
+    """Return the frame as events: `event`, `quads`, and of the other columns those that are published."""
     if "quads" not in frame.columns and set(_QUAD) <= set(frame.columns):
         frame = _group_quads(frame)
     check_events(frame.schema, stream)
@@ -322,14 +322,14 @@ def _type_fits(given: DataType, wanted: DataType) -> bool:
 
 
 def _as_instant(frame: DataFrame, name: str) -> Column:
-    """Times that have no zone are those of the session's, as everywhere in Spark."""
+    """Read times without a zone in that of the session, as everywhere in Spark."""
     return frame[name].cast("timestamp") if name == "time" else frame[name]
 
 
 def _group_quads(frame: DataFrame) -> DataFrame:
-    """Quads put together by graph, in the order of `quad` if there is such a column."""
-    place = frame["quad"] if "quad" in frame.columns else F.lit(0)
-    quad = F.struct(place.alias("quad"), *TRIPLE.names)
+    """Group quads by graph, in the order of `quad` if there is such a column."""
+    order = frame["quad"] if "quad" in frame.columns else F.lit(0)
+    quad = F.struct(order.alias("quad"), *TRIPLE.names)
     heads = [F.first(name, ignorenulls=True).alias(name) for name in _OPTIONAL if name in frame.columns]
     found = frame.groupBy("graph").agg(F.array_sort(F.collect_list(quad)).alias("quads"), *heads)
     event = F.regexp_replace("graph", "^<(.*)>$", "$1").alias("event")
@@ -338,16 +338,10 @@ def _group_quads(frame: DataFrame) -> DataFrame:
 
 def _publish_task(publisher: TaskPublisher) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        told = publisher.publish(batches)
-        examples = [{"event": each.event, "reason": each.reason} for each in told.examples]
-        kind = pa.list_(pa.struct([("event", pa.string()), ("reason", pa.string())]))
-        columns = {name: pa.array([getattr(told, name)], pa.int64()) for name in _COUNTS}
-        yield pa.record_batch({**columns, "examples": pa.array([examples], kind)})
+        report = asdict(publisher.publish(batches))
+        yield pa.RecordBatch.from_pylist([report], _REPORT_ARROW)
 
     return run
-
-
-_COUNTS = ("events", "quads", "bytes", "failures")
 
 
 def _row_to_report(row: dict[str, object]) -> PublishReport:
