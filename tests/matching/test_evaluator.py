@@ -35,9 +35,9 @@ def entries(events: dict[int, Event], stream: str = "test") -> pa.Table:
 NAMED = ["position", "subscription", "solutions", "terms"]
 
 
-def evaluator(*changes: object, upto: int = 1_000_000) -> Evaluator:
+def evaluator(*changes: object, position: int = 1_000_000) -> Evaluator:
     made = Evaluator()
-    made.apply(changes, upto)  # type: ignore[arg-type]
+    made.apply(changes, position)  # type: ignore[arg-type]
     return made
 
 
@@ -63,13 +63,13 @@ def test_a_subscription_sees_what_lies_between_its_making_and_its_end() -> None:
 
 def test_a_registry_that_knows_more_gives_the_same_answer() -> None:
     batch = entries({2: READING, 3: READING})
-    early = evaluator(*registered(1, ABOVE), upto=3)
-    late = evaluator(*registered(1, ABOVE), *registered(4, ABOVE), ended(5, 1), upto=9)
+    early = evaluator(*registered(1, ABOVE), position=3)
+    late = evaluator(*registered(1, ABOVE), *registered(4, ABOVE), ended(5, 1), position=9)
     assert early.match(batch).equals(late.match(batch))
 
 
 def test_changes_may_come_between_batches() -> None:
-    matching = evaluator(*registered(1, ABOVE), upto=2)
+    matching = evaluator(*registered(1, ABOVE), position=2)
     assert pairs(matching.match(entries({2: READING}))) == [(2, 1)]
     matching.apply([*registered(3, ABOVE), ended(5, 1)], 6)
     assert pairs(matching.match(entries({4: READING, 6: READING}))) == [(4, 1), (4, 3), (6, 3)]

@@ -274,8 +274,8 @@ class Evaluator:
     def __post_init__(self) -> None:
         self._ontologies = self._closures or OntologyClosure(self._duck)
 
-    def apply(self, changes: Iterable[RegistryChange], upto: int) -> None:
-        """Apply registry changes, in order; afterwards the evaluator is complete up to the position `upto`."""
+    def apply(self, changes: Iterable[RegistryChange], position: int) -> None:
+        """Apply registry changes, in order; afterwards the evaluator is complete up to `position`."""
         for change in changes:
             if change.kind == SHAPE and change.value is not None and change.key not in self._shapes:
                 shape, name = Shape.from_value(change.value), f"{self._name}_{change.key}"
@@ -285,7 +285,7 @@ class Evaluator:
                 self._change_member(change)
             else:
                 self._ontologies.apply(change)
-        self.version = upto
+        self.version = position
 
     def match(self, entries: pa.Table, shapes: Collection[str] | None = None) -> pa.Table:
         """The matches of a batch of `ENTRIES`, as a `MATCHES` table sorted by position and subscription; of all

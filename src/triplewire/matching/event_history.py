@@ -43,9 +43,9 @@ class ColdTier(Protocol):
         """The newest position of the event with this id, in a stream or in any; None if it is not found."""
 
     def page(
-        self, after: int, upto: int, limit: int, predicates: Sequence[str] = (), stream: str | None = None
+        self, after: int, through: int, limit: int, predicates: Sequence[str] = (), stream: str | None = None
     ) -> tuple[pa.Table, int]:
-        """At most `limit` entries at positions p with `after < p <= upto`, in order, with the columns of
+        """At most `limit` entries at positions p with `after < p <= through`, in order, with the columns of
         `MATCHED_COLUMNS`, of one stream or of all; and the position up to which these are complete. Events without
         one of the predicates may be left out."""
 
@@ -74,25 +74,25 @@ class EventHistory:
         """The newest position."""
         return self.log.head()
 
-    def read(self, after: int, upto: int, limit: int) -> pa.Table:
-        """At most `limit` entries at positions p with `after < p <= upto`, in order, with the columns of
+    def read(self, after: int, through: int, limit: int) -> pa.Table:
+        """At most `limit` entries at positions p with `after < p <= through`, in order, with the columns of
         `MATCHED_COLUMNS`."""
         found: list[pa.Table] = []
-        while limit > 0 and after < upto:
-            page = self.page(after, upto, limit)
+        while limit > 0 and after < through:
+            page = self.page(after, through, limit)
             found.append(page.entries)
             after, limit = page.reached, limit - page.entries.num_rows
         return pa.concat_tables(found) if found else self.log.read(after, after, 1).select(MATCHED_COLUMNS)
 
-    def page(self, after: int, upto: int, limit: int, predicates: Sequence[str] = ()) -> EventPage:
+    def page(self, after: int, through: int, limit: int, predicates: Sequence[str] = ()) -> EventPage:
         """The first of these entries, at most `limit`, in bounded time. Events without one of the predicates may be
         left out."""
         # The log is asked first: events that it drops meanwhile are in the cold tier when that is asked.
-        enough = self.log.page_end(after, upto, self.size)
+        enough = self.log.page_end(after, through, self.size)
         entries = self.log.read(after, enough, limit).select(MATCHED_COLUMNS)
         begin = self.begin()
         known = self.archive.upto() if self.archive is not None and begin > after + 1 else START
-        end = min(upto, begin - 1, known)
+        end = min(through, begin - 1, known)
         if self.archive is not None and end > after:
             older, reached = self.archive.page(after, end, limit, predicates)
             if older.num_rows or reached < end:
@@ -111,8 +111,8 @@ class EventReader(Protocol):
     def head(self) -> int:
         """The newest position."""
 
-    def read(self, after: int, upto: int, limit: int) -> pa.Table:
-        """At most `limit` entries at positions p with `after < p <= upto`, in order."""
+    def read(self, after: int, through: int, limit: int) -> pa.Table:
+        """At most `limit` entries at positions p with `after < p <= through`, in order."""
 
 
 @dataclass(frozen=True)
@@ -125,29 +125,29 @@ class VisibleEvents:
     def head(self) -> int:
         return self.events.head()
 
-    def read(self, after: int, upto: int, limit: int) -> pa.Table:
+    def read(self, after: int, through: int, limit: int) -> pa.Table:
         """At most `limit` entries; fewer does not mean that there are no more."""
-        return redact_entries(self.events.read(after, upto, limit), self.visibility)
+        return redact_entries(self.events.read(after, through, limit), self.visibility)
 
 
-def scan_backwards(log: EventReader, after: int, upto: int, positions: int = SCAN_POSITIONS) -> Iterator[pa.Table]:
-    """The entries at positions p with `after < p <= upto`, in batches of `positions`: the newest batch first,
+def scan_backwards(log: EventReader, after: int, through: int, positions: int = SCAN_POSITIONS) -> Iterator[pa.Table]:
+    """The entries at positions p with `after < p <= through`, in batches of `positions`: the newest batch first,
     each in order of position. Empty batches are left out."""
-    while upto > after:
-        start = max(after, upto - positions)
-        batch = log.read(start, upto, positions)
+    while through > after:
+        start = max(after, through - positions)
+        batch = log.read(start, through, positions)
         if batch.num_rows:
             yield batch
-        upto = start
+        through = start
 
 
-def find_position(log: EventReader, moment: int, upto: int) -> int:
-    """The position after which every entry up to `upto` was received at an instant or later. It takes few reads by
+def find_position(log: EventReader, moment: int, through: int) -> int:
+    """The position after which every entry up to `through` was received at an instant or later. It takes few reads by
     binary search: entries are in order of reception, as far as the clock did not jump."""
-    before, after = 0, upto
+    before, after = 0, through
     while before < after:
         middle = (before + after) // 2
-        entries = log.read(middle, upto, 1)
+        entries = log.read(middle, through, 1)
         if not entries.num_rows or entries["received"][0].as_py() >= moment:
             after = middle
         else:

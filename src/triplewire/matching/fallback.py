@@ -80,7 +80,7 @@ class ResidualMatcher:
         """The CPU seconds that each shape took since the caller last cleared it."""
         return self._evaluator.spent
 
-    def apply(self, changes: Iterable[RegistryChange], shapes: Mapping[str, KnownShape], upto: int) -> None:
+    def apply(self, changes: Iterable[RegistryChange], shapes: Mapping[str, KnownShape], position: int) -> None:
         """Apply changes of the registry, in order. `shapes` has all shapes by key."""
         news = list[RegistryChange]()
         for change in changes:
@@ -89,7 +89,7 @@ class ResidualMatcher:
                 if change.value is not None:
                     news += self._add(change, shapes[change.value["shape"]])
             news.append(change)
-        self._evaluator.apply(news, upto)
+        self._evaluator.apply(news, position)
 
     def forget(self, before: int) -> int:
         """Drop subscriptions that ended before a position. Return the last of their ends, or 0."""

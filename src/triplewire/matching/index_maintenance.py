@@ -66,8 +66,8 @@ _KINDS = {
 class ChangeSource(Protocol):
     """The part of a registry that matching needs."""
 
-    def changes(self, after: int, upto: int, most: int | None = None) -> Sequence[RegistryChange]:
-        """Changes at positions p with `after < p <= upto`, in order; at most the first `most`."""
+    def changes(self, after: int, through: int, most: int | None = None) -> Sequence[RegistryChange]:
+        """Changes at positions p with `after < p <= through`, in order; at most the first `most`."""
 
 
 def read_journal(registry: ChangeSource, numbers: Int64) -> Iterator[RegistryChange]:
@@ -158,14 +158,14 @@ class GroupAdditions:
 
 
 def apply_changes(
-    store: IndexStore, known: Mapping[str, KnownShape], changes: Sequence[RegistryChange], upto: int
+    store: IndexStore, known: Mapping[str, KnownShape], changes: Sequence[RegistryChange], through: int
 ) -> None:
     """Index all changes up to a position. Raises StorageFull; then none of them is indexed."""
     if changes:
-        IndexUpdate(store, dict(known), changes).apply(upto)
+        IndexUpdate(store, dict(known), changes).apply(through)
     else:
         header = store.files.header
-        store.know(upto, int(header["last"]), int(header["fingerprint"]))
+        store.know(through, int(header["last"]), int(header["fingerprint"]))
 
 
 class IndexUpdate:
@@ -185,7 +185,7 @@ class IndexUpdate:
         for place, change in enumerate(changes):
             self._add_change(place, change)
 
-    def apply(self, upto: int) -> None:
+    def apply(self, through: int) -> None:
         store, memberships = self._store, [each for joining in self._joining.values() for each in joining.memberships]
         additions = [each for known in self._fresh for each in known.additions]
         store.reserve(additions, memberships, sum(self._postings(*each) for each in self._joining.items()))
@@ -196,7 +196,7 @@ class IndexUpdate:
             self._enroll(self._join_groups())
             store.note(self._journal[self._journal > 0])
             last = self._changes[-1]
-            store.know(upto, last.position, change_fingerprint(last))
+            store.know(through, last.position, change_fingerprint(last))
 
     def _add_change(self, place: int, change: RegistryChange) -> None:
         if change.kind == SUBSCRIPTION:

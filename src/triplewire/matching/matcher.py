@@ -134,17 +134,17 @@ class Matcher:
             each.clear()
         return dict(taken)
 
-    def learn(self, upto: int, first: int | None = None) -> None:
+    def learn(self, through: int, first: int | None = None) -> None:
         """Index the registry up to a position, and keep ended subscriptions that events from position `first` on can
         concern. Raises StorageFull."""
         header = self._index.files.header
-        if header["version"] < upto or (first is not None and first < header["horizon"]):
-            self._index_changes(upto, first)
+        if header["version"] < through or (first is not None and first < header["horizon"]):
+            self._index_changes(through, first)
         memory_fence()
         try:
             self._read()
         except StaleIndex:
-            self._index_changes(upto, first)
+            self._index_changes(through, first)
 
     def _match_stages(self, entries: pa.Table) -> pa.Table:
         """Match from one change of an ontology to the next. Raises StaleIndex."""
@@ -156,23 +156,23 @@ class Matcher:
             self._read()
         away = frozenset(shape for shape, since in self._lanes.items() if since < first)
         found, start = [MATCHES.empty_table()], 0
-        for upto in [*(mark - 1 for mark in self._ontologies() if first < mark <= last), last]:
-            self._catch_up(upto, first)
-            stop = int(np.searchsorted(positions, upto, "right"))
+        for through in [*(mark - 1 for mark in self._ontologies() if first < mark <= last), last]:
+            self._catch_up(through, first)
+            stop = int(np.searchsorted(positions, through, "right"))
             found.append(self._match_stage(entries.slice(start, stop - start), away))
             start = stop
         return pa.concat_tables(found)
 
-    def _index_changes(self, upto: int, first: int | None) -> None:
+    def _index_changes(self, through: int, first: int | None) -> None:
         """Index changes in chunks, each of which is published as a whole."""
         with self._index.locked() as store:
             if first is not None and first < store.files.header["horizon"]:
                 store = self._index.renew()
             self._read()
             version = int(store.files.header["version"])
-            while version < upto:
-                changes = self._registry.changes(version, upto, INDEX_CHANGES)
-                version = upto if len(changes) < INDEX_CHANGES else changes[-1].position
+            while version < through:
+                changes = self._registry.changes(version, through, INDEX_CHANGES)
+                version = through if len(changes) < INDEX_CHANGES else changes[-1].position
                 apply_changes(store, self._known, changes, version)
                 self._read()
             if first is not None:
@@ -231,17 +231,17 @@ class Matcher:
         """Positions of ontology changes that the evaluator has not applied yet."""
         return [each.position for each in self._pending if each.kind not in (SHAPE, SUBSCRIPTION)]
 
-    def _catch_up(self, upto: int, first: int) -> None:
+    def _catch_up(self, through: int, first: int) -> None:
         """Bring the evaluator up to a position, for events from `first` on."""
         news = list[RegistryChange]()
-        while self._pending and self._pending[0].position <= upto:
+        while self._pending and self._pending[0].position <= through:
             change = self._pending.popleft()
             if change.kind != SUBSCRIPTION:
                 self._irreversible = max(self._irreversible, change.position)
             news.append(change)
-        if upto > self._residual.version:
-            self._residual.apply(news, self._known, upto)
-            self._irreversible = max(self._irreversible, self._residual.forget(min(first, upto - BATCH_EVENTS)))
+        if through > self._residual.version:
+            self._residual.apply(news, self._known, through)
+            self._irreversible = max(self._irreversible, self._residual.forget(min(first, through - BATCH_EVENTS)))
 
     def _match_stage(self, entries: pa.Table, away: frozenset[str]) -> pa.Table:
         if self._closures.prepare():
@@ -272,9 +272,9 @@ class ChangeList:
     def __init__(self, changes: Sequence[RegistryChange]) -> None:
         self._changes = changes
 
-    def changes(self, after: int, upto: int, most: int | None = None) -> Sequence[RegistryChange]:
+    def changes(self, after: int, through: int, most: int | None = None) -> Sequence[RegistryChange]:
         """Changes of one position are not separated, so there may be a few more than `most`."""
-        first, last = (bisect_right(self._changes, each, key=_POSITION) for each in (after, upto))
+        first, last = (bisect_right(self._changes, each, key=_POSITION) for each in (after, through))
         if most is not None and first + most < last:
             last = bisect_right(self._changes, self._changes[first + most - 1].position, key=_POSITION)
         return self._changes[first:last]

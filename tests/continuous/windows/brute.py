@@ -199,25 +199,25 @@ class Brute:
         self._frontier = max(reached, self._frontier)
         return told
 
-    def _previous(self, upto: int) -> Rows:
+    def _previous(self, position: int) -> Rows:
         """The answer at the last instant so far; of all that is known by now, where windows are told again."""
         if not self._told:
             return Counter()
         last = max(self._told)
-        return self._answer(last, upto) if self._revising else self._told[last]
+        return self._answer(last, position) if self._revising else self._told[last]
 
-    def _instants(self, after: Instant, upto: Instant) -> list[Instant]:
+    def _instants(self, after: Instant, position: Instant) -> list[Instant]:
         found = set[Instant]()
         for window in self._windows:
             if window.kind == "time":
-                ends = range((after[0] // window.step + 1) * window.step, upto[0] + 1, window.step)
+                ends = range((after[0] // window.step + 1) * window.step, position[0] + 1, window.step)
                 found |= {(end, 0) for end in ends}
             elif window.kind == "count":
                 found |= {instant for instant, _ in self._countings(window)}
             else:
-                self._settle(window, upto)
+                self._settle(window, position)
                 found |= {(each[-1].moment + window.range, 0) for each in self._over[window.name]}
-        return sorted(each for each in found if after < each <= upto)
+        return sorted(each for each in found if after < each <= position)
 
     def _ordered(self, window: WindowClause) -> list[_Known]:
         here = [each for each in self._known if each.event.stream == window.stream and each.counted]
@@ -233,7 +233,7 @@ class Brute:
                 found.append((each.instant, triples[-window.range :]))
         return found
 
-    def _settle(self, window: WindowClause, upto: Instant) -> None:
+    def _settle(self, window: WindowClause, position: Instant) -> None:
         """Sessions that are over by now, of what was in none before."""
         over = self._over.setdefault(window.name, [])
         gone = {each.event.position for session in over for each in session}
@@ -244,9 +244,9 @@ class Brute:
                 session = []
             session.append(each)
         over += [session] if session else []
-        over[:] = [each for each in over if each[-1].moment + window.range <= upto[0]]
+        over[:] = [each for each in over if each[-1].moment + window.range <= position[0]]
 
-    def _content(self, window: WindowClause, instant: Instant, upto: int) -> list[_Known]:
+    def _content(self, window: WindowClause, instant: Instant, position: int) -> list[_Known]:
         if window.kind == "count":
             closed = [held for at, held in self._countings(window) if at <= instant]
             return closed[-1] if closed else []
@@ -254,7 +254,7 @@ class Brute:
             ended = [each for each in self._over.get(window.name, []) if each[-1].moment + window.range <= instant[0]]
             return max(ended, key=lambda each: each[-1].moment, default=[])
         end = instant[0] // window.step * window.step
-        known = upto if self._revising else min(upto, self._known_at(end, upto))
+        known = position if self._revising else min(position, self._known_at(end, position))
         return [
             each
             for each in self._known
@@ -263,9 +263,9 @@ class Brute:
             and each.event.position <= known
         ]
 
-    def _known_at(self, end: int, upto: int) -> int:
+    def _known_at(self, end: int, position: int) -> int:
         """Up to which position events were known when a window closed."""
-        return next((position for frontier, position in self._turns if frontier >= (end, 0)), upto)
+        return next((position for frontier, position in self._turns if frontier >= (end, 0)), position)
 
     # Windows that are told again
 
@@ -282,27 +282,27 @@ class Brute:
             known = self._looked.get(instant, self._known_at(instant[0], turn.position))
             self._revisions[instant] += 1
             self._looked[instant] = turn.position
-            now, was = (self._rows(instant, before, upto) for upto in (turn.position, known))
+            now, was = (self._rows(instant, before, position) for position in (turn.position, known))
             self._told[instant] = self._answer(instant, turn.position)
             if now != was:
                 told.append(Told(instant, self._revisions[instant], _frozen(now)))
         return told
 
-    def _rows(self, instant: Instant, before: Instant | None, upto: int) -> Rows:
-        earlier: Rows = Counter() if before is None else self._answer(before, upto)
-        return _reported(self._report, self._answer(instant, upto), earlier)
+    def _rows(self, instant: Instant, before: Instant | None, position: int) -> Rows:
+        earlier: Rows = Counter() if before is None else self._answer(before, position)
+        return _reported(self._report, self._answer(instant, position), earlier)
 
     def _holds(self, instant: Instant, event: _Known) -> bool:
         return any(event in self._content(window, instant, event.event.position) for window in self._windows)
 
     # Answers
 
-    def _answer(self, instant: Instant, upto: int) -> Rows:
+    def _answer(self, instant: Instant, position: int) -> Rows:
         store = ox.Store()
         for line in self.background:
             store.add(_quad(line, None))
         for window in self._windows:
-            for each in self._content(window, instant, upto):
+            for each in self._content(window, instant, position):
                 for line in each.event.triples:
                     store.add(_quad(line, window.name))
         found = store.query(as_graphs(self.query.text), prefixes={"": "http://example.org/"})

@@ -29,9 +29,9 @@ def test_an_event_belongs_to_the_windows_around_it(sliding: SlidingWindows, mome
 
 
 @given(slidings, moments, moments)
-def test_windows_close_at_their_ends(sliding: SlidingWindows, after: int, upto: int) -> None:
-    expected = [each.end for each in windows(sliding) if after < each.end <= upto]
-    assert list(sliding.closing(after, upto)) == expected
+def test_windows_close_at_their_ends(sliding: SlidingWindows, after: int, through: int) -> None:
+    expected = [each.end for each in windows(sliding) if after < each.end <= through]
+    assert list(sliding.closing(after, through)) == expected
 
 
 @given(slidings, moments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -11,7 +12,6 @@ import pytest
 from tests.continuous.windows.brute import SECOND, Brute, Published
 from tests.continuous.windows.worlds import BASE, EX, PREFIX, entries, registered, told
 from triplewire.continuous.state import BatchContext
-from triplewire.continuous.windows import static_data
 from triplewire.continuous.windows.partition import WindowPartition
 from triplewire.continuous.windows.static_data import PublishedStaticData
 from triplewire.model import Event
@@ -119,11 +119,11 @@ def test_what_nothing_has_as_its_name_is_refused(house: House) -> None:
         house.triples(Dataset(default=("<urn:nobody>",)), 9)
 
 
-def test_too_much_is_refused_with_what_would_help(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(static_data, "BACKGROUND_QUADS", 4)
+def test_too_much_is_refused_with_what_would_help(house: House) -> None:
+    limited = replace(house.history, limit=4)
     with pytest.raises(QueryLimit, match="more than 4 quads; name what it needs by FROM"):
-        house.history.quads(Dataset(), house.log.head())
-    assert house.history.quads(Dataset(default=(PLACES,)), house.log.head()).num_rows == 3
+        limited.quads(Dataset(), house.log.head())
+    assert limited.quads(Dataset(default=(PLACES,)), house.log.head()).num_rows == 3
 
 
 @pytest.mark.parametrize("source", [f"FROM {PLACES}", f"FROM {ROOMS}", ""], ids=["stream", "ontology", "everything"])

@@ -12,11 +12,11 @@ import pytest
 from tests.continuous.windows.brute import SECOND, Published
 from tests.continuous.windows.worlds import BASE, EX, PREFIX, entries, registered
 from triplewire.continuous.state import BatchContext
-from triplewire.continuous.windows import evaluation
+from triplewire.continuous.windows.evaluation import WindowLimits
 from triplewire.continuous.windows.partition import WindowPartition
 from triplewire.continuous.windows.results import results_to_events, suspended_queries
 from triplewire.continuous.windows.watermarks import WINDOW_GRACE_SECONDS
-from triplewire.continuous.windows.windowed_query import WINDOWS_TOLD
+from triplewire.continuous.windows.windowed_query import WINDOWS_REPORTED
 from triplewire.model.events import OpaquePayload
 from triplewire.model.subscriptions import ContinuousQuery, LatePolicy, QueryState, TimeDomain
 from triplewire.model.terms import XSD
@@ -43,15 +43,15 @@ def value(position: int, seconds: float, number: int = 0, time: float | None = N
 class Course:
     """A place, and turns at given seconds."""
 
-    def __init__(self, *queries: ContinuousQuery) -> None:
-        self.place, self.batch, self.upto = WindowPartition(), 0, 0
-        self.place.apply_changes(map(registered, queries))
+    def __init__(self, *queries: ContinuousQuery, limits: WindowLimits | None = None) -> None:
+        self.partition, self.batch, self.position = WindowPartition(limits=limits), 0, 0
+        self.partition.apply_changes(map(registered, queries))
 
     def turn(self, seconds: float, *events: Published) -> pa.Table:
-        self.upto = max([self.upto, *(each.position for each in events)])
-        turn = BatchContext(self.batch, self.upto, BASE + int(seconds * SECOND))
+        self.position = max([self.position, *(each.position for each in events)])
+        turn = BatchContext(self.batch, self.position, BASE + int(seconds * SECOND))
         self.batch += 1
-        return self.place.process(entries(events), turn)
+        return self.partition.process(entries(events), turn)
 
     def told(self, seconds: float, *events: Published) -> list[tuple[float, list[int]]]:
         """When windows closed, in seconds, and the numbers that were told."""
@@ -68,7 +68,7 @@ def test_a_quiet_stream_closes_its_windows_and_an_empty_answer_is_not_told() -> 
     assert course.told(1, value(1, 1)) == []
     assert course.told(5) == [(2.0, [1]), (4.0, [1])]
     assert course.told(9) == []
-    assert course.place.due(BASE + 9 * SECOND) == BASE + 10 * SECOND + int(WINDOW_GRACE_SECONDS * SECOND)
+    assert course.partition.due(BASE + 9 * SECOND) == BASE + 10 * SECOND + int(WINDOW_GRACE_SECONDS * SECOND)
 
 
 def test_a_window_closes_after_its_grace_and_not_before() -> None:
@@ -90,7 +90,7 @@ def test_after_a_long_pause_the_newest_of_equal_windows_are_told_and_all_that_ch
     course.turn(0.5, value(1, 0.5))
     told = course.told(100_000)
     assert told[0] == (1.0, [1])
-    assert len(told) == WINDOWS_TOLD
+    assert len(told) == WINDOWS_REPORTED
     # The first, then one that has nothing any more, then the newest of those that have nothing either.
     assert told[1] == (2.0, [0])
     assert told[-1] == (99_999.0, [0])
@@ -99,11 +99,11 @@ def test_after_a_long_pause_the_newest_of_equal_windows_are_told_and_all_that_ch
 
 def test_what_is_too_much_for_one_turn_comes_in_the_next() -> None:
     course = Course(asked(VALUES, "RANGE TRIPLES 1"))
-    events = [value(1 + each, 1 + each / 1_000) for each in range(WINDOWS_TOLD + 5)]
+    events = [value(1 + each, 1 + each / 1_000) for each in range(WINDOWS_REPORTED + 5)]
     first, second = course.told(2, *events), course.told(2.1)
     assert [each for _, told in (*first, *second) for each in told] == [each.position for each in events]
-    assert len(first) == WINDOWS_TOLD
-    assert course.place.due(BASE + 2 * SECOND) is None
+    assert len(first) == WINDOWS_REPORTED
+    assert course.partition.due(BASE + 2 * SECOND) is None
 
 
 def test_windows_of_triples_close_with_the_event_that_fills_them() -> None:
@@ -126,7 +126,7 @@ def test_late_events_are_dropped_and_counted_unless_a_window_is_left_for_them() 
     course = Course(asked(VALUES, "RANGE PT4S STEP PT2S", time=TimeDomain.EVENT))
     assert course.told(6, value(1, 6, time=0.5), value(2, 6, time=5)) == [(2.0, [1]), (4.0, [1])]
     assert course.told(6.1, value(3, 6.1, time=0.7), value(4, 6.1, time=3)) == []
-    assert course.place.figures.dropped == {"q": 1}
+    assert course.partition.figures.dropped == {"q": 1}
     assert course.told(6.2, value(5, 6.2, time=6)) == [(6.0, [2, 4])]
 
 
@@ -138,7 +138,7 @@ def test_windows_are_told_again_with_what_came_late_as_long_as_they_are_kept() -
     assert row["event"].endswith(":1")
     assert course.told(4.5, value(4, 4.5, time=4)) == [(4.0, [2])]
     assert course.told(5, value(5, 5, time=1.7)) == []
-    assert course.place.figures.dropped == {"q": 1}
+    assert course.partition.figures.dropped == {"q": 1}
 
 
 def test_a_revision_may_say_that_nothing_is_left() -> None:
@@ -158,7 +158,7 @@ def test_by_arrival_a_clock_that_is_set_back_moves_events_on_and_drops_none() ->
     course = Course(asked(VALUES, "RANGE PT2S"))
     assert course.told(3, value(1, 1), value(2, 3)) == [(2.0, [1])]
     assert course.told(4.9, value(3, 0.5)) == [(4.0, [2, 3])]
-    assert course.place.figures.dropped == {"q": 0}
+    assert course.partition.figures.dropped == {"q": 0}
 
 
 def test_only_events_after_the_registration_count() -> None:
@@ -169,21 +169,21 @@ def test_only_events_after_the_registration_count() -> None:
 def test_queries_of_one_text_are_each_told_and_one_that_ends_no_more() -> None:
     course = Course(asked(VALUES, "RANGE PT2S", id="one"), asked(VALUES, "RANGE PT2S", id="two"))
     assert course.turn(3, value(1, 1))["query"].to_pylist() == ["one", "two"]
-    course.place.apply_changes([RegistryChange(5, QUERY, "one", None)])
+    course.partition.apply_changes([RegistryChange(5, QUERY, "one", None)])
     assert course.turn(6, value(6, 3))["query"].to_pylist() == ["two"]
-    assert [*course.place.figures.held] == ["two"]
-    course.place.apply_changes(
+    assert [*course.partition.figures.held] == ["two"]
+    course.partition.apply_changes(
         [RegistryChange(7, QUERY, "two", {"text": "", "state": QueryState.SUSPENDED, "first": 0})]
     )
     assert course.turn(9, value(8, 7)).num_rows == 0
-    assert course.place.streams == frozenset()
+    assert course.partition.streams == frozenset()
 
 
 def test_what_is_learned_again_does_not_begin_again() -> None:
     query = asked(COUNT, "RANGE PT4S")
     course = Course(query)
     course.turn(1, value(1, 1))
-    course.place.apply_changes([registered(query)])
+    course.partition.apply_changes([registered(query)])
     assert course.told(5, value(2, 2)) == [(4.0, [2])]
 
 
@@ -198,10 +198,10 @@ def test_a_new_query_reads_columns_that_no_one_read_before() -> None:
     heads = f"SELECT ?t {{windows}} WHERE {{{{ WINDOW <urn:w> {{{{ {from_whom} }}}} }}}}"
     course = Course(asked(VALUES, "RANGE PT2S"))
     course.turn(1, value(1, 1))
-    course.place.apply_changes([registered(asked(heads, "RANGE PT2S", id="r", since=2))])
+    course.partition.apply_changes([registered(asked(heads, "RANGE PT2S", id="r", since=2))])
     sourced = entries([value(3, 1.5)])
     sourced = sourced.set_column(sourced.schema.get_field_index("source"), "source", pa.array(["me"]))
-    rows = course.place.process(sourced, BatchContext(9, 3, BASE + 3 * SECOND)).to_pylist()
+    rows = course.partition.process(sourced, BatchContext(9, 3, BASE + 3 * SECOND)).to_pylist()
     found = {row["query"]: orjson.loads(row["payload"])["results"]["bindings"] for row in rows}
     assert [each["t"]["value"] for each in found["r"]] == ["me"]
     assert len(found["q"]) == 2
@@ -241,40 +241,37 @@ def test_blank_nodes_of_a_template_are_new_in_every_window_and_the_same_when_mad
 
 
 @pytest.mark.parametrize(
-    ("limit", "most", "reason"),
+    ("limits", "reason"),
     [
-        ("continuous.windows.windowed_query.WINDOW_TRIPLES", 5, "triples"),
-        ("continuous.windows.evaluation.WINDOW_ROWS", 2, "solutions"),
-        ("rdf.parser.EVENT_QUADS", 1, "builds"),
+        (WindowLimits(triples=5), "triples"),
+        (WindowLimits(rows=2), "solutions"),
+        (WindowLimits(built=1), "builds"),
     ],
 )
-def test_a_query_over_a_limit_is_suspended_and_the_others_go_on(
-    monkeypatch: pytest.MonkeyPatch, limit: str, most: int, reason: str
-) -> None:
-    monkeypatch.setattr(f"triplewire.{limit}", most)
+def test_a_query_over_a_limit_is_suspended_and_the_others_go_on(limits: WindowLimits, reason: str) -> None:
     everything = "CONSTRUCT {{ ?s :saw ?v }} {windows} WHERE {{ WINDOW <urn:w> {{ ?s :v ?v }} }}"
-    course = Course(asked(everything, "RANGE PT10S", id="large"), asked(COUNT, "RANGE PT1S", id="small"))
+    large, small = asked(everything, "RANGE PT10S", id="large"), asked(COUNT, "RANGE PT1S", id="small")
+    course = Course(large, small, limits=limits)
     course.turn(1, value(1, 0.5))
     rows = [row for second in range(2, 14) for row in course.turn(second, value(second, second)).to_pylist()]
     (over,) = [row for row in rows if row["query"] == "large"]
     assert over["kind"] == "suspended"
     assert reason in orjson.loads(over["payload"])["detail"]
     assert [row["end"] for row in rows if row["query"] == "small"] == [BASE + each * SECOND for each in range(1, 14)]
-    assert [*course.place.figures.held] == ["small"]
+    assert [*course.partition.figures.held] == ["small"]
     found = pa.Table.from_pylist([over], schema=course.turn(20).schema)
     assert suspended_queries(found) == {"large": orjson.loads(over["payload"])["detail"]}
     ((stream, event),) = results_to_events(found)
     assert (stream, event.id) == ("out", "urn:triplewire:answer:large:suspended")
-    course.place.apply_changes([registered(asked(everything, "RANGE PT10S", id="large"))])
-    assert [*course.place.figures.held] == ["small"]
+    course.partition.apply_changes([registered(asked(everything, "RANGE PT10S", id="large"))])
+    assert [*course.partition.figures.held] == ["small"]
 
 
-def test_a_query_that_takes_too_long_is_suspended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluation, "WINDOW_CPU_SECONDS", 0.2)
+def test_a_query_that_takes_too_long_is_suspended() -> None:
     pairs = (
         "SELECT (COUNT(*) AS ?n) {windows} WHERE {{ WINDOW <urn:w> {{ ?a :v ?x . ?b :v ?y . ?c :v ?z . ?d :v ?q }} }}"
     )
-    course = Course(asked(pairs, "RANGE PT2S"))
+    course = Course(asked(pairs, "RANGE PT2S"), limits=WindowLimits(cpu_seconds=0.2))
     ((row),) = course.turn(3, *(value(1 + each, 1) for each in range(300))).to_pylist()
     assert "CPU" in orjson.loads(row["payload"])["detail"]
 
@@ -330,13 +327,13 @@ def rows_of(results: Sequence[pa.Table]) -> list[dict[str, Any]]:
     return [row for each in results for row in each.to_pylist()]
 
 
-def test_contents_are_forgotten_as_windows_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluation, "WINDOW_SLACK_TRIPLES", 20)
-    course = Course(asked(COUNT, "RANGE PT4S STEP PT1S"), asked(COUNT, "RANGE TRIPLES 7 STEP 3", id="r"))
+def test_contents_are_forgotten_as_windows_pass() -> None:
+    queries = asked(COUNT, "RANGE PT4S STEP PT1S"), asked(COUNT, "RANGE TRIPLES 7 STEP 3", id="r")
+    course = Course(*queries, limits=WindowLimits(slack_triples=20))
     most, told = 0, []
     for second in range(1, 120):
         told += rows_of([course.turn(second, *(value(10 * second + each, second) for each in range(5)))])
-        most = max(most, course.place.figures.rows)
+        most = max(most, course.partition.figures.rows)
     assert most <= 50
     assert {row["end"]: numbers(row) for row in told if row["query"] == "q"}[BASE + 100 * SECOND] == [20]
-    assert course.place.figures.held["r"] <= 9
+    assert course.partition.figures.held["r"] <= 9

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.continuous.windows.brute import SECOND, Published, Told
 from tests.oracle import Solution, bag
 from triplewire.continuous.state import BatchContext
-from triplewire.continuous.windows.partition import INPUTS
+from triplewire.continuous.windows.evaluation import INPUTS
 from triplewire.model.subscriptions import ContinuousQuery, LatePolicy, TimeDomain
 from triplewire.model.terms import XSD
 from triplewire.storage.registry.ports import RegistryChange

@@ -33,9 +33,9 @@ def test_parts_cover_the_range_without_gap_or_overlap(after: int, length: int, p
     if not length:
         assert found == []
         return
-    assert (found[0].after, found[-1].upto) == (after, after + length)
-    assert all(left.upto == right.after for left, right in pairwise(found))
-    assert len(found) == 1 or all(part.upto - part.after >= SMALLEST_PART for part in found)
+    assert (found[0].after, found[-1].through) == (after, after + length)
+    assert all(left.through == right.after for left, right in pairwise(found))
+    assert len(found) == 1 or all(part.through - part.after >= SMALLEST_PART for part in found)
 
 
 def reader(log: MeasuredLog, parts: int = 2) -> LogReader:

@@ -144,9 +144,9 @@ class SlidingWindows:
         """The end of the last that closed before a moment."""
         return (moment - 1) // self.step * self.step
 
-    def closing(self, after: int, upto: int) -> range:
+    def closing(self, after: int, through: int) -> range:
         """The ends of those that close after a moment, and up to another."""
-        return range(self.next(after), upto + 1, self.step)
+        return range(self.next(after), through + 1, self.step)
 
     def holding(self, moment: int) -> range:
         """The ends of all windows that an event of a moment belongs to: none, if it falls into a gap."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final, TypeAlias
 
 import duckdb
@@ -19,10 +18,12 @@ import pyarrow.compute as pc
 from triplewire.continuous.windows.assigners import ArrivedEvents, Int64Array, TimedEvents
 from triplewire.continuous.windows.panes import StreamTimeline, WindowContent, WindowView
 from triplewire.continuous.windows.plans import WindowPlan
-from triplewire.continuous.windows.static_data import StaticTable
+from triplewire.continuous.windows.static_data import StaticTable, explode_sql
+from triplewire.model import ENTRIES, MATCHED_COLUMNS
 from triplewire.model.errors import QueryLimit
 from triplewire.model.subscriptions import TimeDomain
-from triplewire.sparql import QUADS, explode, to_sql
+from triplewire.rdf.parser import EVENT_QUADS
+from triplewire.sparql import QUADS
 from triplewire.sparql.cpu_limit import LIMIT_ERRORS, CpuLimit
 
 WINDOW_SLACK_TRIPLES: Final = 10_000
@@ -38,6 +39,23 @@ WINDOW_CPU_SECONDS: Final = 30.0
 WINDOW_ROWS: Final = 10_000
 """Solutions of a query on its windows, which make one event. A query with more is suspended."""
 
+WINDOW_TRIPLES: Final = 1_000_000
+"""Triples in the windows of one continuous query: at worst some 500 MB. A query with more is suspended."""
+
+
+@dataclass(frozen=True)
+class WindowLimits:
+    """The limits of each query of a partition; `built` are the triples that a CONSTRUCT makes at once."""
+
+    triples: int = WINDOW_TRIPLES
+    rows: int = WINDOW_ROWS
+    built: int = EVENT_QUADS
+    cpu_seconds: float = WINDOW_CPU_SECONDS
+    slack_triples: int = WINDOW_SLACK_TRIPLES
+
+
+INPUTS = pa.schema([ENTRIES.field(name) for name in MATCHED_COLUMNS])
+"""The input of a partition: the events of its streams."""
 
 POSITION = "position"
 _TYPES = {
@@ -52,10 +70,11 @@ _TYPES = {
 class StreamTable:
     """The events of one stream, in order of position, as a table of quads."""
 
-    def __init__(self, duck: duckdb.DuckDBPyConnection, table: str, schema: pa.Schema) -> None:
-        self._duck, self.table = duck, table
+    def __init__(self, duck: duckdb.DuckDBPyConnection, table: str, slack: int) -> None:
+        """`slack` are triples that no event needs and that stay, because dropping some means copying the others."""
+        self._duck, self.table, self._slack = duck, table, slack
         self._columns: list[str] = []
-        self._entries = [schema.empty_table()]
+        self._entries = [INPUTS.empty_table()]
         self.positions = np.empty(0, np.int64)
         self.sizes = np.empty(0, np.int64)
 
@@ -87,7 +106,7 @@ class StreamTable:
         names = ", ".join(f'"{name}"' for name in self._columns)
         # An erased event stays, without text.
         self._duck.register("entries", entries.filter(pc.not_equal(entries["text"], "")))
-        self._duck.execute(f"INSERT INTO {self.table} ({names}) SELECT {names} FROM ({_explode_sql(*self._columns)})")
+        self._duck.execute(f"INSERT INTO {self.table} ({names}) SELECT {names} FROM ({explode_sql(*self._columns)})")
         self._duck.unregister("entries")
         self._entries.append(entries)
         self.positions = np.concatenate([self.positions, entries[POSITION].to_numpy()])
@@ -102,7 +121,7 @@ class StreamTable:
         """Drop all other events, if they are many."""
         kept = np.isin(self.positions, positions)
         gone = int(self.sizes[~kept].sum())
-        if gone <= max(WINDOW_SLACK_TRIPLES, self.rows // 4):
+        if gone <= max(self._slack, self.rows // 4):
             return
         self._duck.execute(f"CREATE OR REPLACE TABLE {self.table} AS {self.selected(positions, self._columns)}")
         self._entries = [self.entries(positions).combine_chunks()]
@@ -128,11 +147,6 @@ class StreamTable:
         return f"{between} AND position IN (SELECT position FROM chosen)"
 
 
-@lru_cache(maxsize=64)
-def _explode_sql(*columns: str) -> str:
-    return to_sql(explode("entries", columns), "duckdb")
-
-
 Row: TypeAlias = tuple[str | None, ...]
 Rows: TypeAlias = tuple[Row, ...]
 
@@ -145,14 +159,16 @@ class PlannedQuery:
     """A query that is ready to run: its plan, and its static data."""
 
     plan: WindowPlan
-    backdrop: StaticTable | None = None
+    static: StaticTable | None = None
 
 
 class WindowEvaluator:
     """Evaluates queries in the engine of a partition. An answer is computed once in a batch."""
 
-    def __init__(self, duck: duckdb.DuckDBPyConnection, stored: Callable[[str], StreamTable]) -> None:
-        self._duck, self._stored = duck, stored
+    def __init__(
+        self, duck: duckdb.DuckDBPyConnection, stored: Callable[[str], StreamTable], limits: WindowLimits
+    ) -> None:
+        self._duck, self._stored, self.limits = duck, stored, limits
         self._answers: dict[object, Rows] = {}
         self._tables: dict[object, str] = {}
         self._count = 0
@@ -161,7 +177,7 @@ class WindowEvaluator:
         """Return the solutions, in a fixed order. Raises QueryLimit for a query that takes too much time or memory, or
         has too many solutions."""
         sql = asked.plan.sql(view.instant.moment)
-        key = sql, asked.backdrop, view.key
+        key = sql, asked.static, view.key
         if key not in self._answers:
             self._answers[key] = self._evaluate(asked, sql, view)
         return self._answers[key]
@@ -174,16 +190,16 @@ class WindowEvaluator:
 
     def _evaluate(self, asked: PlannedQuery, sql: str, view: WindowView) -> Rows:
         try:
-            with CpuLimit(self._duck, WINDOW_CPU_SECONDS):
+            with CpuLimit(self._duck, self.limits.cpu_seconds):
                 self._prepare(asked, view)
-                found = self._duck.execute(sql).fetchmany(WINDOW_ROWS + 1)
+                found = self._duck.execute(sql).fetchmany(self.limits.rows + 1)
         except LIMIT_ERRORS:
-            message = f"it takes more than {WINDOW_CPU_SECONDS:g} s of CPU time, or {WINDOW_MEMORY}"
+            message = f"it takes more than {self.limits.cpu_seconds:g} s of CPU time, or {WINDOW_MEMORY}"
             raise QueryLimit(message) from None
         except duckdb.Error as error:
             raise QueryLimit(f"the engine does not get through it: {error}") from error
-        if len(found) > WINDOW_ROWS:
-            raise QueryLimit(f"its answer has more than {WINDOW_ROWS} solutions")
+        if len(found) > self.limits.rows:
+            raise QueryLimit(f"its answer has more than {self.limits.rows} solutions")
         width = len(asked.plan.names)
         return tuple(row[:width] for row in found)
 
@@ -191,8 +207,8 @@ class WindowEvaluator:
         for number, (clause, content) in enumerate(zip(asked.plan.windows, view.contents, strict=True)):
             table = self._table(asked.plan, clause.stream, content)
             self._duck.execute(f"CREATE OR REPLACE TEMP VIEW window_{number} AS FROM {table}")
-        if asked.backdrop is not None:
-            asked.backdrop.show()
+        if asked.static is not None:
+            asked.static.show()
 
     def _table(self, plan: WindowPlan, stream: str, content: WindowContent) -> str:
         """Return the table of the content of a window, in order of position, so that nothing depends on how the content
@@ -220,8 +236,8 @@ class WindowEvaluator:
 class WindowedStream:
     """A stream of a partition: its events, and their timelines by both clocks."""
 
-    def __init__(self, duck: duckdb.DuckDBPyConnection, table: str, schema: pa.Schema) -> None:
-        self.stored = StreamTable(duck, table, schema)
+    def __init__(self, duck: duckdb.DuckDBPyConnection, table: str, slack: int) -> None:
+        self.stored = StreamTable(duck, table, slack)
         self.timelines = {time: StreamTimeline() for time in TimeDomain}
 
     def add(self, entries: pa.Table, arrivals: Int64Array) -> ArrivedEvents:

@@ -38,14 +38,14 @@ class StreamTimeline:
     def add(self, events: TimedEvents) -> None:
         self.events = self.events.joined(events)
 
-    def within(self, span: WindowBounds, since: int, upto: int = END) -> Int64Array:
-        """Return the positions p with `since < p <= upto` of events within bounds, in order."""
-        found = self._part(span).positions
-        return np.sort(found[(found > since) & (found <= upto)])
+    def within(self, span: WindowBounds, after: int, through: int) -> Int64Array:
+        """Return the positions p with `after < p <= through` of events within bounds, in order."""
+        found = self.events.positions[self._index(span.start) : self._index(span.end)]
+        return np.sort(found[(found > after) & (found <= through)])
 
     def later(self, start: int, since: int) -> TimedEvents:
         """Return the events from a moment on, after a position."""
-        return self.events.chosen(slice(self._place(start), None)).above(since)
+        return self.events.chosen(slice(self._index(start), None)).above(since)
 
     def keep(self, positions: Int64Array) -> None:
         """Drop all other events."""
@@ -53,10 +53,7 @@ class StreamTimeline:
         if not kept.all():
             self.events = self.events.chosen(kept)
 
-    def _part(self, span: WindowBounds) -> TimedEvents:
-        return self.events.chosen(slice(self._place(span.start), self._place(span.end)))
-
-    def _place(self, moment: int) -> int:
+    def _index(self, moment: int) -> int:
         return int(np.searchsorted(self.events.moments, moment, "left"))
 
 
@@ -94,7 +91,7 @@ class Pane(Protocol):
     def previous(self, before: Instant) -> Instant | None:
         """Return when the last window closed before an instant; None if `change` and `next` are the same."""
 
-    def move(self, instant: Instant, upto: int) -> None:
+    def move(self, instant: Instant, position: int) -> None:
         """Show the newest window at an instant. Events are known up to a position."""
 
     @property
@@ -119,7 +116,7 @@ class TimePane:
         self._timeline = timeline
         self._since = since
         self._end: int | None = None
-        self._upto: int = END
+        self._position: int = END
         self._shown = NO_CONTENT
         self._spare = spare
 
@@ -140,23 +137,23 @@ class TimePane:
     def change(self, after: Instant) -> Instant | None:
         end = self.sliding.newest(after.moment).end if self._end is None else self._end
         known = self._timeline.later(end - self.sliding.width, self._since)
-        inside = (known.moments < end) & (known.positions <= self._upto)
+        inside = (known.moments < end) & (known.positions <= self._position)
         entering = self.sliding.entering(known.moments[~inside], end)
         leaving = self.sliding.leaving(int(known.moments[inside].min())) if inside.any() else None
         found = [each for each in (entering, leaving) if each is not None]
         return Instant(min(found)) if found else None
 
-    def move(self, instant: Instant, upto: int) -> None:
+    def move(self, instant: Instant, position: int) -> None:
         newest = self.sliding.newest(instant.moment)
         if newest.end != self._end:
             # Late events belong to a window that is revised as if they had been there.
-            self._end, self._upto = newest.end, END if self._spare else upto
-            self._shown = self.at(instant, upto)
+            self._end, self._position = newest.end, END if self._spare else position
+            self._shown = self.at(instant, position)
 
-    def at(self, instant: Instant, upto: int) -> WindowContent:
+    def at(self, instant: Instant, position: int) -> WindowContent:
         """Return the content at an instant, of the events up to a position."""
         newest = self.sliding.newest(instant.moment)
-        return WindowContent(self._timeline.within(newest, self._since, upto), newest)
+        return WindowContent(self._timeline.within(newest, self._since, position), newest)
 
     @property
     def shown(self) -> WindowContent:
@@ -171,12 +168,12 @@ class TimePane:
         return found.chosen(self.sliding.held(found.moments)) if self.sliding.gaps else found
 
     def state(self) -> PaneState:
-        return {"end": self._end, "upto": self._upto}
+        return {"end": self._end, "position": self._position}
 
     def restore(self, state: PaneState, events: TimedEvents) -> None:
-        self._end, self._upto = state["end"], state["upto"]
+        self._end, self._position = state["end"], state["position"]
         if self._end is not None:
-            self._shown = self.at(Instant(self._end), self._upto)
+            self._shown = self.at(Instant(self._end), self._position)
 
 
 class CountPane:
@@ -207,7 +204,7 @@ class CountPane:
     def previous(self, before: Instant) -> None:
         return None
 
-    def move(self, instant: Instant, upto: int) -> None:
+    def move(self, instant: Instant, position: int) -> None:
         ordinals = self._ordinals()
         counted = self._events.reached(instant)
         closing = self._counting.closing(ordinals[self._counted : counted], self._total(ordinals))
@@ -274,7 +271,7 @@ class SessionPane:
     def previous(self, before: Instant) -> None:
         return None
 
-    def move(self, instant: Instant, upto: int) -> None:
+    def move(self, instant: Instant, position: int) -> None:
         over = [
             each
             for each in split_sessions(self._open.moments, self._gap)

@@ -18,27 +18,25 @@ from triplewire.continuous.projection import open_engine
 from triplewire.continuous.state import BatchContext
 from triplewire.continuous.windows.assigners import ArrivedEvents, Int64Array, TimedEvents
 from triplewire.continuous.windows.evaluation import (
+    INPUTS,
     POSITION,
     WINDOW_MEMORY,
     PlannedQuery,
     WindowedStream,
     WindowEvaluator,
+    WindowLimits,
 )
 from triplewire.continuous.windows.plans import WindowPlan, plan_windows
 from triplewire.continuous.windows.results import RESULTS
 from triplewire.continuous.windows.static_data import NoStaticData, StaticData, StaticTable
 from triplewire.continuous.windows.watermarks import ArrivalClock
 from triplewire.continuous.windows.windowed_query import ResultRow, WindowedQuery, WindowProgress, suspension_row
-from triplewire.model import ENTRIES, MATCHED_COLUMNS
 from triplewire.model.errors import InputError, NotFound, QueryLimit
 from triplewire.model.events import drop_opaque_payloads
 from triplewire.model.subscriptions import ContinuousQuery, QueryState
 from triplewire.sparql.queries import ensure_recursion_limit
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import QUERY, query_from_change
-
-INPUTS = pa.schema([ENTRIES.field(name) for name in MATCHED_COLUMNS])
-"""The input of a partition: the events of its streams."""
 
 _STATE = b"windows"
 _REFUSED = (QueryLimit, NotFound, InputError)
@@ -59,9 +57,10 @@ class WindowPartition:
     """A state partition: a pure function of registry changes, inputs and batches, but for queries that take too much
     time. Not safe for threads."""
 
-    def __init__(self, background: StaticData | None = None) -> None:
+    def __init__(self, static: StaticData | None = None, limits: WindowLimits | None = None) -> None:
         ensure_recursion_limit()
-        self._background = background or NoStaticData()
+        self._limits = limits or WindowLimits()
+        self._static = static or NoStaticData()
         self._duck = open_engine(WINDOW_MEMORY)
         self._streams: dict[str, WindowedStream] = {}
         self._queries: dict[str, WindowedQuery] = {}
@@ -70,9 +69,9 @@ class WindowPartition:
         self._over: dict[str, int] = {}
         """Queries that were suspended, and the positions of their registration."""
         self._arrivals = ArrivalClock()
-        self._upto = 0
+        self._position = 0
         self._tables = 0
-        self._evaluator = WindowEvaluator(self._duck, lambda name: self._streams[name].stored)
+        self._evaluator = WindowEvaluator(self._duck, lambda name: self._streams[name].stored, self._limits)
 
     def close(self) -> None:
         self._duck.close()
@@ -123,16 +122,16 @@ class WindowPartition:
             return
         for name in asked.plan.streams:
             if name not in self._streams:
-                self._streams[name] = WindowedStream(self._duck, self._table("stream"), INPUTS)
+                self._streams[name] = WindowedStream(self._duck, self._table("stream"), self._limits.slack_triples)
             self._streams[name].stored.want({POSITION, *asked.plan.columns})
         timelines = {name: self._streams[name].timelines[query.time] for name in asked.plan.streams}
         self._queries[query.id] = WindowedQuery(change, query, asked, WindowProgress(query, asked.plan, timelines))
 
     def _asked(self, found: WindowPlan, query: ContinuousQuery) -> PlannedQuery:
-        if not found.background:
+        if not found.reads_static:
             return PlannedQuery(found)
-        quads = self._background.quads(found.registration.query.dataset, query.since)
-        return PlannedQuery(found, StaticTable.load(self._duck, self._table("background"), quads))
+        quads = self._static.quads(found.registration.query.dataset, query.since)
+        return PlannedQuery(found, StaticTable.load(self._duck, self._table("static"), quads))
 
     def _table(self, kind: str) -> str:
         self._tables += 1
@@ -143,8 +142,8 @@ class WindowPartition:
         gone = self._queries.pop(id, None)
         if gone is None:
             return
-        if gone.planned.backdrop is not None:
-            gone.planned.backdrop.drop()
+        if gone.planned.static is not None:
+            gone.planned.static.drop()
         wanted = {name for each in self._queries.values() for name in each.planned.plan.streams}
         for name in [*self._streams]:
             if name not in wanted:
@@ -167,7 +166,7 @@ class WindowPartition:
     def _run(self, inputs: pa.Table, context: BatchContext, *, reporting: bool) -> Iterator[ResultRow]:
         arrived = self._arrived(inputs)
         self._arrivals.advance(context.now)
-        self._upto = context.position
+        self._position = context.position
         for id, (query, reason) in sorted(self._refused.items()):
             yield self._suspended(id, query, reason, context)
         for id, windowed in sorted(self._queries.items()):
@@ -175,7 +174,7 @@ class WindowPartition:
                 # A partition that is rebuilt may know queries before their registration.
                 continue
             try:
-                windowed.take(arrived, context)
+                windowed.take(arrived, context, self._limits.triples)
                 if reporting:
                     yield from windowed.report(self._evaluator, self._arrivals.reached, context)
                 else:
@@ -219,7 +218,7 @@ class WindowPartition:
             parts.append(entries)
             moved += pairs
         state = {
-            "upto": self._upto,
+            "position": self._position,
             "arrivals": self._arrivals.reached,
             "moved": sorted(moved),
             "over": self._over,
@@ -230,10 +229,10 @@ class WindowPartition:
 
     def _load(self, inputs: pa.Table, state: Mapping[str, Any]) -> None:
         """Restore a snapshot. Changes of the registry after it stay."""
-        later = [each.change for each in self._queries.values() if each.change.position > state["upto"]]
+        later = [each.change for each in self._queries.values() if each.change.position > state["position"]]
         for id in [*self._queries, *self._refused]:
             self._end(id)
-        self._over, self._upto = dict(state["over"]), state["upto"]
+        self._over, self._position = dict(state["over"]), state["position"]
         self._arrivals = ArrivalClock(state["arrivals"])
         self.apply_changes(RegistryChange(**each["change"]) for each in state["queries"])
         positions, arrivals = inputs[POSITION].to_numpy(), inputs["received"].to_numpy().copy()
@@ -242,7 +241,7 @@ class WindowPartition:
         self._added(inputs.replace_schema_metadata(None), arrivals)
         for each in state["queries"]:
             if windowed := self._queries.get(each["change"]["key"]):
-                windowed.progress.restore(each["progress"], self._upto)
+                windowed.progress.restore(each["progress"], self._position)
         self.apply_changes(later)
 
 

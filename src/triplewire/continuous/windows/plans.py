@@ -48,7 +48,7 @@ class WindowPlan:
     compiled: CompiledQuery
     columns: frozenset[str]
     """The columns of `quads` that it reads."""
-    background: bool
+    reads_static: bool
     """Whether it reads static data."""
     timed: bool
     """Whether it calls NOW()."""
@@ -100,7 +100,7 @@ def plan_windows(text: str) -> WindowPlan:
         names=selected.query.projection,
         compiled=compiled,
         columns=facets_used(tree),
-        background=any(each.name in ("quads", "events") for each in tree.find_all(exp.Table)),
+        reads_static=any(each.name in ("quads", "events") for each in tree.find_all(exp.Table)),
         timed=_NOW in iterate_parts(query),
     )
 

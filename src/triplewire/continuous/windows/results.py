@@ -22,7 +22,6 @@ from triplewire.model.errors import QueryLimit
 from triplewire.model.events import OpaquePayload
 from triplewire.model.subscriptions import ReportStrategy
 from triplewire.model.terms import results_document
-from triplewire.rdf import parser
 from triplewire.rdf.checks import BODY_BYTES
 from triplewire.rdf.headers import format_time
 from triplewire.sparql.construct import build_graph
@@ -120,11 +119,12 @@ def comparable_rows(plan: WindowPlan, solutions: Rows) -> Rows:
     return solutions if plan.template is None or plan.fresh else tuple(sorted(_build_triples(plan, solutions, "")))
 
 
-def write_triples(plan: WindowPlan, rows: Rows, name: str) -> str:
-    """The triples of what is comparable, as N-Triples. `name` tells the graph from all others. Raises QueryLimit."""
+def write_triples(plan: WindowPlan, rows: Rows, name: str, limit: int) -> str:
+    """Return the triples of comparable rows as N-Triples. `name` tells the graph from all others. Raises QueryLimit
+    for more triples than `limit`."""
     found: Sequence[Row] = _build_triples(plan, rows, name) if plan.fresh else rows
-    if len(found) > parser.EVENT_QUADS:
-        raise QueryLimit(f"it builds more than {parser.EVENT_QUADS} triples at once")
+    if len(found) > limit:
+        raise QueryLimit(f"it builds more than {limit} triples at once")
     return "".join(f"{subject} {predicate} {object_} .\n" for subject, predicate, object_ in found)
 
 

@@ -14,7 +14,7 @@ for `REVISED_WINDOWS` steps. Later events are dropped.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -32,21 +32,21 @@ WINDOW_IDLE_SECONDS: Final = 5.0
 Other streams of the same query do not wait for it."""
 
 REVISED_WINDOWS: Final = 1_000
-"""Windows, by their steps, that are kept to be told again when something comes late; no longer than they are wide."""
+"""Windows, by their steps, that are kept for revision when events come late; no longer than they are wide."""
 
 
 SECOND = 1_000_000
 
 
 class ArrivalClock:
-    """Arrival time of a place, the same for all its queries."""
+    """Arrival time of a partition, the same for all its queries."""
 
     def __init__(self, reached: int | None = None) -> None:
         self.reached = reached
-        """Everything that was received before has been seen."""
+        """Everything that was received before has been processed."""
 
     def take(self, received: Int64Array) -> Int64Array:
-        """When events count as received that come next, in the order of their positions."""
+        """Return when each of the next events, in the order of their positions, counts as received."""
         if not len(received):
             return received
         least = received[0] if self.reached is None else self.reached
@@ -56,11 +56,10 @@ class ArrivalClock:
 
     @staticmethod
     def due(moment: int) -> int:
-        """When it comes to a moment though nothing more does."""
+        """Return when it reaches a moment even without events."""
         return moment + int(WINDOW_GRACE_SECONDS * SECOND)
 
     def advance(self, now: int) -> None:
-        """At `now` nothing more will come that was received before, but for what is just being made durable."""
         settled = now - int(WINDOW_GRACE_SECONDS * SECOND)
         self.reached = settled if self.reached is None else max(self.reached, settled)
 
@@ -99,28 +98,26 @@ class Watermark:
             self.seen[stream] = seen if known is None else known.and_then(seen)
 
     def advance(self, now: int) -> None:
-        found = self._found(now)
-        if found is not None:
-            self.reached = found if self.reached is None else max(self.reached, found)
+        time = self._event_time(now)
+        if time is not None:
+            self.reached = time if self.reached is None else max(self.reached, time)
 
-    def _found(self, now: int) -> int | None:
-        """The least of all streams that are not idle; where all are, the greatest, moved on with the clock."""
+    def _event_time(self, now: int) -> int | None:
+        """Return the least of all streams that are not idle; if all are idle, the greatest, advanced by the clock."""
         quiet = now - int(WINDOW_IDLE_SECONDS * SECOND)
         busy = [name for name in self.streams if self._last(name) >= quiet]
         if any(name not in self.seen for name in busy):
             return None
         if busy:
             return min(self.seen[name].greatest for name in busy) - self.lateness
-        return max(self._moved(quiet), default=None)
+        advanced = (each.greatest + quiet - each.received - self.lateness for each in self.seen.values())
+        return max(advanced, default=None)
 
     def _last(self, stream: str) -> int:
         return self.seen[stream].received if stream in self.seen else self.begun
 
-    def _moved(self, quiet: int) -> Iterable[int]:
-        return (each.greatest + quiet - each.received - self.lateness for each in self.seen.values())
-
     def due(self, moment: int, now: int) -> int | None:
-        """When, after now, it may come to a moment though nothing more does; None where that is never."""
+        """Return when, after `now`, it may reach a moment even without events; None for never."""
         if not self.seen:
             return None
         idle = int(WINDOW_IDLE_SECONDS * SECOND)
@@ -129,7 +126,6 @@ class Watermark:
         return min(each for each in (*quiet, max(passing, *quiet, now + 1)) if each > now)
 
     def state(self) -> dict[str, Any]:
-        """As JSON."""
         seen = {name: [each.greatest, each.received] for name, each in self.seen.items()}
         return {"begun": self.begun, "reached": self.reached, "seen": seen}
 
@@ -153,73 +149,71 @@ class WindowRevisions:
         self._differences = differences
         self._closed: list[tuple[Instant, int]] = []
         """Up to where windows had closed, and up to which position events were known then."""
-        self._told: dict[Instant, tuple[int, int]] = {}
+        self._revised: dict[Instant, tuple[int, int]] = {}
         """Revisions so far by instant: how many, and the position up to which events were known at the last."""
         self._due: set[Instant] = set()
         self._spare = spare
 
     def late(self, pane: TimePane, events: TimedEvents, begun: Instant, closed: Instant) -> None:
-        """Events that come when windows have closed up to an instant; some of them may be late."""
+        """Schedule revisions for the events that come after windows have closed up to an instant."""
         sliding = pane.sliding
         least = max(begun, Instant(closed.moment - self._spare))
         first = (events.moments // sliding.step + 1) * sliding.step
         last = (events.moments + sliding.width) // sliding.step * sliding.step
         late = (first <= last) & (first <= closed.moment) & (last > least.moment - sliding.step)
         for start, end in np.unique(np.stack([first[late], last[late]], axis=1), axis=0).tolist():
-            self._mark(max(Instant(start - 1), least), min(Instant(end + sliding.step - 1), closed), closed)
+            self._schedule(max(Instant(start - 1), least), min(Instant(end + sliding.step - 1), closed), closed)
 
-    def _mark(self, after: Instant, upto: Instant, closed: Instant) -> None:
+    def _schedule(self, after: Instant, through: Instant, closed: Instant) -> None:
         instant = next_close(self._panes, after)
-        while instant is not None and instant <= upto:
+        while instant is not None and instant <= through:
             self._due.add(instant)
             instant = next_close(self._panes, instant)
         if self._differences and instant is not None and instant <= closed:
             self._due.add(instant)
 
-    def closed(self, instant: Instant, upto: int) -> None:
-        """Windows have closed up to an instant, of all that is known up to a position. Forgets what is over."""
+    def closed(self, instant: Instant, position: int) -> None:
+        """Record that windows have closed up to an instant, over the events up to a position. Forget what is over."""
         least = Instant(instant.moment - self._spare)
         self._closed = [each for each in self._closed if each[0] > least]
         if not self._closed or self._closed[-1][0] < instant:
-            self._closed.append((instant, upto))
-        self._told = {each: told for each, told in self._told.items() if each > least}
+            self._closed.append((instant, position))
+        self._revised = {each: last for each, last in self._revised.items() if each > least}
         self._due = {each for each in self._due if each > least}
 
-    def firings(self, begun: Instant, upto: int, most: int) -> Iterator[WindowFiring]:
-        """The oldest of those that are due, of all that is known up to a position."""
+    def firings(self, begun: Instant, position: int, most: int) -> Iterator[WindowFiring]:
+        """Yield the oldest revisions that are due, over the events up to a position."""
         for instant in sorted(self._due)[:most]:
-            revision, known = self._told.get(instant, (0, self._known(instant)))
+            revision, known = self._revised.get(instant, (0, self._known(instant)))
             self._due.remove(instant)
-            self._told[instant] = revision + 1, upto
-            (now, before), was = (self._views(instant, begun, each) for each in (upto, known))
+            self._revised[instant] = revision + 1, position
+            (now, before), was = (self._views(instant, begun, each) for each in (position, known))
             yield WindowFiring(now, before, revision + 1, was)
 
-    def _views(self, instant: Instant, begun: Instant, upto: int) -> tuple[WindowView, WindowView | None]:
+    def _views(self, instant: Instant, begun: Instant, position: int) -> tuple[WindowView, WindowView | None]:
         earlier = last_close(self._panes, instant)
-        return self.view(instant, upto), self.view(earlier, upto) if earlier > begun else None
+        return self.view(instant, position), self.view(earlier, position) if earlier > begun else None
 
-    def view(self, instant: Instant, upto: int) -> WindowView:
-        return WindowView(instant, tuple(each.at(instant, upto) for each in self._panes))
+    def view(self, instant: Instant, position: int) -> WindowView:
+        return WindowView(instant, tuple(each.at(instant, position) for each in self._panes))
 
     def _known(self, instant: Instant) -> int:
-        """Up to which position events were known when windows closed at an instant."""
-        place = bisect_left(self._closed, instant, key=lambda each: each[0])
-        return self._closed[place][1]
+        """Return the position up to which events were known when windows closed at an instant."""
+        return self._closed[bisect_left(self._closed, instant, key=lambda each: each[0])][1]
 
     @property
     def due(self) -> bool:
-        """Is there anything to be told again?"""
+        """Is there anything to report again?"""
         return bool(self._due)
 
     def state(self) -> dict[str, Any]:
-        """As JSON."""
         return {
-            "closed": [[*instant, upto] for instant, upto in self._closed],
-            "told": [[*instant, *told] for instant, told in self._told.items()],
+            "closed": [[*instant, position] for instant, position in self._closed],
+            "revised": [[*instant, *last] for instant, last in self._revised.items()],
             "due": [[*instant] for instant in sorted(self._due)],
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        self._closed = [(Instant(moment, position), upto) for moment, position, upto in state["closed"]]
-        self._told = {Instant(moment, position): (revision, upto) for moment, position, revision, upto in state["told"]}
+        self._closed = [(Instant(*instant), known) for *instant, known in state["closed"]]
+        self._revised = {Instant(*instant): (count, known) for *instant, count, known in state["revised"]}
         self._due = {Instant(*each) for each in state["due"]}

@@ -60,10 +60,7 @@ from triplewire.model.subscriptions import ANSWER, ContinuousQuery, LatePolicy, 
 from triplewire.sparql import WindowClause
 from triplewire.storage.registry.ports import RegistryChange
 
-WINDOW_TRIPLES: Final = 1_000_000
-"""Triples in the windows of one continuous query: at worst some 500 MB. A query with more is suspended."""
-
-WINDOWS_TOLD: Final = 256
+WINDOWS_REPORTED: Final = 256
 """Evaluations of a query in one batch: after a pause, windows close in several batches. Windows in a row with equal
 contents are reported that often at most, the newest."""
 
@@ -150,7 +147,7 @@ class WindowProgress:
         """Yield the views to report in a batch, in order, revisions first. `arrived` is the progress of arrival
         time."""
         reached = self._reached(arrived, context)
-        left = WINDOWS_TOLD
+        left = WINDOWS_REPORTED
         if self._revisions is not None and self._begun is not None:
             for firing in self._revisions.firings(self._begun, context.position, left):
                 left -= 1
@@ -188,7 +185,7 @@ class WindowProgress:
                 self._begun = self._frontier = Instant(first)
         return self._frontier is not None
 
-    def _closing(self, reached: Instant, upto: int, left: int) -> Iterator[WindowFiring]:
+    def _closing(self, reached: Instant, position: int, left: int) -> Iterator[WindowFiring]:
         """Yield the views of at most `left` instants; the others follow in the next batch."""
         assert self._frontier is not None
         while left > 0:
@@ -199,14 +196,14 @@ class WindowProgress:
             change = next_change(self._panes, self._frontier) or _NEVER
             if self.last is None or change <= first:
                 left -= 1
-                yield self._show(first, upto)
+                yield self._show(first, position)
                 continue
             # Nothing entered or left: the newest windows are reported first of all.
             end = min(change, Instant(reached.moment, reached.position + 1))
             for instant in [] if self._silent else self._newest(first, end, left):
                 left -= 1
-                yield self._show(instant, upto)
-            self._move(last_close(self._panes, end), upto)
+                yield self._show(instant, position)
+            self._move(last_close(self._panes, end), position)
 
     def _newest(self, first: Instant, end: Instant, most: int) -> list[Instant]:
         """Return the last instants from `first` on, and before `end`, at which a window closes."""
@@ -219,22 +216,22 @@ class WindowProgress:
 
         return list(islice(backwards(), most))[::-1]
 
-    def _show(self, instant: Instant, upto: int) -> WindowFiring:
+    def _show(self, instant: Instant, position: int) -> WindowFiring:
         before = self.last
         if before is not None and self._revisions is not None:
-            before = self._revisions.view(before.instant, upto)
-        return WindowFiring(self._move(instant, upto), before)
+            before = self._revisions.view(before.instant, position)
+        return WindowFiring(self._move(instant, position), before)
 
-    def _move(self, instant: Instant, upto: int) -> WindowView:
+    def _move(self, instant: Instant, position: int) -> WindowView:
         for pane in self._panes:
-            pane.move(instant, upto)
+            pane.move(instant, position)
         self._frontier = instant
-        self.last = self._view(instant, upto)
+        self.last = self._view(instant, position)
         return self.last
 
-    def _view(self, instant: Instant, upto: int) -> WindowView:
+    def _view(self, instant: Instant, position: int) -> WindowView:
         if self._revisions is not None:
-            return self._revisions.view(instant, upto)
+            return self._revisions.view(instant, position)
         return WindowView(instant, tuple(pane.shown for pane in self._panes))
 
     def _paired(self) -> Iterator[tuple[WindowClause, Pane]]:
@@ -252,7 +249,7 @@ class WindowProgress:
             "panes": [pane.state() for pane in self._panes],
         }
 
-    def restore(self, state: Mapping[str, Any], upto: int) -> None:
+    def restore(self, state: Mapping[str, Any], position: int) -> None:
         """Restore the state after a batch. The timelines have the events that are needed."""
         self.dropped = state["dropped"]
         self._begun, self._frontier, last = (
@@ -265,7 +262,7 @@ class WindowProgress:
             self._revisions.restore(state["revisions"])
         for (clause, pane), each in zip(self._paired(), state["panes"], strict=True):
             pane.restore(each, self._timelines[clause.stream].events)
-        self.last = None if last is None else self._view(last, upto)
+        self.last = None if last is None else self._view(last, position)
 
 
 def _open_pane(clause: WindowClause, timeline: StreamTimeline, since: int, spare: int) -> Pane:
@@ -295,12 +292,12 @@ class WindowedQuery:
     progress: WindowProgress
     _answers: dict[object, Rows] = field(default_factory=dict)
 
-    def take(self, arrived: Mapping[str, ArrivedEvents], context: BatchContext) -> None:
-        """Add the events of a batch. Raises QueryLimit for too many triples."""
+    def take(self, arrived: Mapping[str, ArrivedEvents], context: BatchContext, limit: int) -> None:
+        """Add the events of a batch. Raises QueryLimit for more triples than `limit`."""
         wanted = {name: each for name, each in arrived.items() if name in self.planned.plan.streams}
         self.progress.take(wanted, context)
-        if self.progress.weight > WINDOW_TRIPLES:
-            raise QueryLimit(f"its windows hold more than {WINDOW_TRIPLES} triples")
+        if self.progress.weight > limit:
+            raise QueryLimit(f"its windows hold more than {limit} triples")
 
     def report(self, evaluator: WindowEvaluator, arrived: int | None, context: BatchContext) -> Iterator[ResultRow]:
         """Yield the results of a batch. Raises QueryLimit."""
@@ -310,7 +307,7 @@ class WindowedQuery:
                 continue
             if firing.was is not None and rows == self._rows(evaluator, *firing.was):
                 continue
-            yield self._result(firing, rows, context)
+            yield self._result(firing, rows, context, evaluator.limits.built)
 
     def advance(self, arrived: int | None, context: BatchContext) -> None:
         """Advance without reporting anything."""
@@ -332,11 +329,13 @@ class WindowedQuery:
             self._answers[key] = found
         return self._answers[key]
 
-    def _result(self, firing: WindowFiring, rows: Rows, context: BatchContext) -> ResultRow:
+    def _result(self, firing: WindowFiring, rows: Rows, context: BatchContext, limit: int) -> ResultRow:
         plan, view, id = self.planned.plan, firing.now, self._event(firing)
         windows = write_bounds(plan, view)
         beside = {"query": self.query.id, "report": plan.report, "revision": firing.revision, "windows": windows}
         kind = ResultKind.SELECT if plan.template is None else ResultKind.CONSTRUCT
+        selected = kind is ResultKind.SELECT
+        payload = write_solutions(plan, rows, beside) if selected else write_triples(plan, rows, id, limit)
         starts = [each.bounds.start for each in view.contents if each.bounds is not None]
         return {
             "position": context.position,
@@ -348,9 +347,7 @@ class WindowedQuery:
             "revision": firing.revision,
             "report": plan.report,
             "kind": kind,
-            "payload": write_solutions(plan, rows, beside)
-            if kind is ResultKind.SELECT
-            else write_triples(plan, rows, id),
+            "payload": payload,
             "windows": orjson.dumps(windows).decode(),
             "event": id,
         }

@@ -178,13 +178,13 @@ class ContinuousQueryManager(
                 "name", f"the query registers itself as {registration.name}, and name says {request.name}"
             )
         plan = query_requests.plan_registration(request.text, registration)
-        if plan.background:
+        if plan.reads_static:
             dataset, published = registration.query.dataset, self._flows.published
             query_requests.check_static_data(request.text, dataset, self._registry, published)
         named = replace(query, name=request.name or registration.name)
         names = plan.names if plan.template is None else ()
         return _Draft(
-            replace(named, into=_output_stream(request, named), variables=names), plan.streams, plan.background
+            replace(named, into=_output_stream(request, named), variables=names), plan.streams, plan.reads_static
         )
 
     def _begins(self, request: ContinuousQueryRequest) -> int | None:

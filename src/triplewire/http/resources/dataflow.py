@@ -101,7 +101,7 @@ def check_authorized(
 def is_authorized(query: ContinuousQuery, policy: Policy | None) -> bool:
     """Whether its owner may still have this query."""
     windows = plan_windows(query.text) if query.windowed else None
-    reads, background = (query.streams, False) if windows is None else (windows.streams, windows.background)
+    reads, background = (query.streams, False) if windows is None else (windows.streams, windows.reads_static)
     try:
         check_authorized(principal_of(query.owner), policy, reads, query.into, background)
     except Forbidden:

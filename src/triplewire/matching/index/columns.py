@@ -104,9 +104,9 @@ class MappedColumn:
             return
         if wanted > INDEX_FILE_BYTES:
             raise StorageFull(f"the index takes no more subscriptions: {self._path.name} is full")
-        upto = min(max(wanted, self.reserved + self.reserved // 4, _STEP), INDEX_FILE_BYTES)
-        reserve_blocks(self._path, self.reserved, upto, self._allocate)
-        self.reserved = upto
+        end = min(max(wanted, self.reserved + self.reserved // 4, _STEP), INDEX_FILE_BYTES)
+        reserve_blocks(self._path, self.reserved, end, self._allocate)
+        self.reserved = end
 
 
 SMALLEST = 1 << 10

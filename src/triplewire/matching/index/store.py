@@ -165,12 +165,12 @@ class IndexStore:
         """Append to the journal."""
         self._journal.extend(entries)
 
-    def know(self, upto: int, last: int, fingerprint: int) -> None:
+    def know(self, position: int, last: int, fingerprint: int) -> None:
         """Publish that the index is complete up to a position; the last change was at `last`."""
         header = self.files.header
         header["last"], header["fingerprint"] = last, fingerprint
         self.files.publish()
-        header["version"] = upto
+        header["version"] = position
 
     def forget(self, before: int) -> None:
         """Drop subscriptions that ended before a position."""

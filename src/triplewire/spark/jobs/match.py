@@ -101,9 +101,9 @@ class SlowLaneMatcher:
         changes = self._read_changes(last)
         splits = [each.position - 1 for each in changes if each.kind == ONTOLOGY and each.position > first]
         found, start = [MATCHES.empty_table()], 0
-        for upto in [*splits, last]:
-            self._apply(changes, upto)
-            stop = int(np.searchsorted(positions, upto, "right"))
+        for through in [*splits, last]:
+            self._apply(changes, through)
+            stop = int(np.searchsorted(positions, through, "right"))
             found.append(self.evaluator.match(entries.slice(start, stop - start)))
             start = stop
         return pa.concat_tables(found)
@@ -130,14 +130,14 @@ class SlowLaneMatcher:
         (self.members.add if here else self.members.discard)(change.key)
         return known or here
 
-    def _apply(self, changes: Iterable[RegistryChange], upto: int) -> None:
+    def _apply(self, changes: Iterable[RegistryChange], through: int) -> None:
         version = self.evaluator.version
-        if upto <= version:
+        if through <= version:
             return
         self.evaluator.apply(
-            [_end_if_moved(each, self.shapes) for each in changes if version < each.position <= upto], upto
+            [_end_if_moved(each, self.shapes) for each in changes if version < each.position <= through], through
         )
-        self.evaluator.forget(upto - BATCH_EVENTS)
+        self.evaluator.forget(through - BATCH_EVENTS)
 
 
 def _end_if_moved(change: RegistryChange, shapes: set[str]) -> RegistryChange:

@@ -44,10 +44,10 @@ SMALLEST_PART = 6_000
 
 @dataclass
 class PositionRange(InputPartition):
-    """The positions p with `after < p <= upto`."""
+    """The positions p with `after < p <= through`."""
 
     after: int
-    upto: int
+    through: int
 
 
 @dataclass(frozen=True)
@@ -108,11 +108,11 @@ class LogReader(DataSourceStreamReader):
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         self._log = self._log or self._open_log()
         after = start["position"]
-        upto = min(self._log.head(), after + self._batching.events)
-        if upto <= after or self._is_early(upto - after):
+        through = min(self._log.head(), after + self._batching.events)
+        if through <= after or self._is_early(through - after):
             return {"position": after}
         self._last = self._clock.ticks()
-        return {"position": self._log.page_end(after, upto, self._batching.size)}
+        return {"position": self._log.page_end(after, through, self._batching.size)}
 
     def _is_early(self, waiting: int) -> bool:
         """Whether to wait until more events have come."""
@@ -125,19 +125,19 @@ class LogReader(DataSourceStreamReader):
         hide_pandas()
         assert isinstance(partition, PositionRange)
         log, after = self._open_log(), partition.after
-        while after < partition.upto:
-            upto = log.page_end(after, partition.upto, BLOCK_BYTES)
-            entries = log.read(after, upto, BLOCK_EVENTS)
+        while after < partition.through:
+            through = log.page_end(after, partition.through, BLOCK_BYTES)
+            entries = log.read(after, through, BLOCK_EVENTS)
             yield from pack_table(entries.select(MATCHED_COLUMNS))
-            after = entries["position"][-1].as_py() if entries.num_rows == BLOCK_EVENTS else upto
+            after = entries["position"][-1].as_py() if entries.num_rows == BLOCK_EVENTS else through
 
 
-def split_positions(after: int, upto: int, parts: int) -> list[InputPartition]:
+def split_positions(after: int, through: int, parts: int) -> list[InputPartition]:
     """The range of positions as at most `parts` ranges of nearly equal length, none of them needlessly small."""
-    count = max(1, min(parts, (upto - after) // SMALLEST_PART))
-    if upto <= after:
+    count = max(1, min(parts, (through - after) // SMALLEST_PART))
+    if through <= after:
         return []
-    bounds = [after + (upto - after) * number // count for number in range(count + 1)]
+    bounds = [after + (through - after) * number // count for number in range(count + 1)]
     return [PositionRange(first, last) for first, last in pairwise(bounds)]
 
 
@@ -186,9 +186,9 @@ class TimedLogReader(LogReader):
             return start
         return {**found, "time": now}
 
-    def _limit_time(self, upto: int, now: int) -> int:
+    def _limit_time(self, through: int, now: int) -> int:
         assert self._log is not None
-        following = self._log.read(upto, self._log.head(), 1)
+        following = self._log.read(through, self._log.head(), 1)
         return min(now, int(following["received"][0].as_py())) if following.num_rows else now
 
 

@@ -105,15 +105,15 @@ class JobContext:
     def log(self) -> Log:
         return self.ports.open_log()
 
-    def trace(self, name: str, after: int, upto: int, began: int) -> None:
+    def trace(self, name: str, after: int, through: int, began: int) -> None:
         """Add a span for a batch to the traces of its events."""
         if self.traces is None:
             return
-        entries = self.log.read(after, upto, TRACED_READ_EVENTS)
+        entries = self.log.read(after, through, TRACED_READ_EVENTS)
         found = parse_parents(entries["extensions"].to_pylist(), TRACED_EVENTS)
         if found:
             self.traces.batch(
-                name, found, began, {"triplewire.events": entries.num_rows, "triplewire.upto": format_position(upto)}
+                name, found, began, {"triplewire.events": entries.num_rows, "triplewire.upto": format_position(through)}
             )
 
 
@@ -140,12 +140,12 @@ def start_match(work: JobContext, interval: float) -> StreamingQuery:
     def deliver(entries: DataFrame, number: int) -> None:
         began = now_ns()
         matches = collect_matches(match_blocks(entries, ports, work.costs))
-        upto = checkpoint.position(number)
-        outbox(checkpoint.id).write(number, upto, matches)
+        through = checkpoint.position(number)
+        outbox(checkpoint.id).write(number, through, matches)
         after = checkpoint.position(number - 1) if number else first
-        work.trace("match", after, upto, began)
+        work.trace("match", after, through, began)
         work.reached.update(matches["limit"].drop_null().to_pylist())
-        move_to_slow_lane(work.registry, work.accounts.settle(work.costs.shapes.value, upto - after))
+        move_to_slow_lane(work.registry, work.accounts.settle(work.costs.shapes.value, through - after))
 
     return start_job(work, streaming, deliver)
 

@@ -19,7 +19,8 @@ from pyspark.sql import DataFrame
 
 from triplewire.continuous.state import BEFORE_ALL, BatchContext, StateChangelog
 from triplewire.continuous.state_manager import read_queries
-from triplewire.continuous.windows.partition import INPUTS, WindowFigures, WindowPartition
+from triplewire.continuous.windows.evaluation import INPUTS
+from triplewire.continuous.windows.partition import WindowFigures, WindowPartition
 from triplewire.continuous.windows.plans import plan_windows
 from triplewire.continuous.windows.results import RESULTS
 from triplewire.continuous.windows.static_data import StaticData
