@@ -15,6 +15,8 @@ $(STAMP): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@echo "compiling the matching code and caching Java's classes: a minute, once"
+	@$(BIN)/triplewire precompile
 	@touch $@
 
 run: $(STAMP)

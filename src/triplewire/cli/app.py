@@ -71,7 +71,7 @@ def shared(
 
 
 _PANEL = "Run a broker"
-for _command in (serve.up, serve.edge, serve.pipeline, serve.restart, serve.status):
+for _command in (serve.up, serve.edge, serve.pipeline, serve.precompile, serve.restart, serve.status):
     app.command(rich_help_panel=_PANEL)(_command)
 app.command(epilog=top.EXAMPLES, rich_help_panel=_PANEL)(top.top)
 app.command(help=serve.RELAY_HELP, rich_help_panel=_PANEL)(serve.relay)

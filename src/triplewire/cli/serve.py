@@ -1,9 +1,10 @@
-"""`up`, `edge`, `pipeline`, `restart`, `status`, `relay`: run the broker, parts of it, or a relay between brokers."""
+"""`up`, `edge`, `pipeline`, `precompile`, `restart`, `status`, `relay`: run the broker, parts of it, or a relay."""
 
 from __future__ import annotations
 
 import logging
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from threading import Event as Flag
@@ -80,6 +81,7 @@ def up(
             broker.wait_ready(stop)
         if stop.is_set():
             return
+        _precompile_in_background()
         if demo:
             run_demo(broker, stop)
         else:
@@ -116,6 +118,32 @@ def pipeline(data: Data = None, log_format: LogFormat = None) -> None:
     from triplewire.service.pipeline import run_pipeline
 
     run_pipeline(load_settings(data, log_format=log_format))
+
+
+def precompile() -> None:
+    """Prepare this installation: compile the matching code and cache the classes of Spark's JVM, in about a minute.
+
+    `up` then starts in half the time. `make setup` does it; after `pip install` the first `up` does it in the
+    background. The results are in the user's cache directory; when they are there, nothing is done.
+    """
+    from triplewire.matching.index.groups import warm_up
+
+    # Java writes pages about what it records, so that it runs in a process whose output is kept back.
+    making = [sys.executable, "-c", "from triplewire.spark.session import make_class_cache as make; make()"]
+    with Console(stderr=True).status("compiling …"):
+        classes = subprocess.Popen(making, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        warm_up()
+        _, errors = classes.communicate()
+    if classes.returncode:
+        reason = errors.strip().rpartition("\n")[2]
+        typer.echo(f"Spark will start without a class cache: {reason}", err=True)
+
+
+def _precompile_in_background() -> None:
+    """Start `precompile` in a process that yields to all others; its failure has no effect."""
+    command = [sys.executable, "-m", "triplewire", "precompile"]
+    quiet = subprocess.DEVNULL
+    subprocess.Popen(["nice", "-n", "19", *command], stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
 
 
 def restart(

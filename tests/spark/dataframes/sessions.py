@@ -9,7 +9,8 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-from triplewire.spark.session import JVM_OPTIONS, java_home
+from triplewire.spark.java import java_home
+from triplewire.spark.session import JVM_OPTIONS
 
 SETTINGS = {
     "spark.ui.enabled": "false",
