@@ -100,7 +100,7 @@ class StoreQuery:
         memory = self.wait_stored(head)
         seconds, after = time.perf_counter() - began, self.lake.files()
         return {
-            "quads_per_s": round((head - before.upto) * QUADS / seconds),
+            "quads_per_s": round((head - before.position) * QUADS / seconds),
             "seconds": round(seconds, 2),
             "batches": after.version - before.version,
             "writing_cpu_s": round(self.work.costs.store.value - spent, 2),
@@ -117,7 +117,7 @@ class StoreQuery:
     def wait_stored(self, position: int) -> int:
         """Wait until the lake is complete up to a position. Return the most memory that Spark's processes had."""
         memory, looks = 0, 0
-        while self.lake.files().upto < position:
+        while self.lake.files().position < position:
             if failure := self.query.exception():
                 raise failure
             looks += 1
@@ -215,7 +215,7 @@ def _maintain(spark: SparkSession, table: Path, say: Say) -> tuple[float, float]
             say(f"{progress.work}, {progress.of:,} quads")
 
     tasks = spark.sparkContext.defaultParallelism
-    house = replace(open_maintenance(table), run=partial(run_tasks, spark), tasks=tasks, told=show_progress)
+    house = replace(open_maintenance(table), run=partial(run_tasks, spark), tasks=tasks, report=show_progress)
     marks = [time.perf_counter()]
     for work in (compact, partial(rebalance, settings=BalanceSettings()), compact):
         work(house)

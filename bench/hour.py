@@ -33,7 +33,7 @@ from triplewire.history.executor import HistoryExecutor
 from triplewire.history.worker import PREPARE_SECONDS
 from triplewire.model.clock import Clock, ManualClock, SystemClock
 from triplewire.service.pipeline import maintenance_rules, open_maintenance
-from triplewire.spark.jobs.maintenance import HOUSE_SECONDS, LakeMaintenance
+from triplewire.spark.jobs.maintenance import MAINTENANCE_SECONDS, LakeMaintenance, MaintenanceRules
 from triplewire.spark.jobs.workers import run_tasks
 from triplewire.storage.lake.data_files import FileWriter
 from triplewire.storage.lake.delta import DeltaLake
@@ -112,7 +112,7 @@ class HousekeeperThread:
     def begin(self) -> None:
         """Begin the next turn if it is due. Raises the error of the turn before."""
         self._settle()
-        if self._running is None and self._clock.ticks() - self._ended >= HOUSE_SECONDS:
+        if self._running is None and self._clock.ticks() - self._ended >= MAINTENANCE_SECONDS:
             self._running = self._thread.submit(self._turn)
 
     def rest(self, seconds: float | None) -> None:
@@ -269,7 +269,7 @@ def run(minutes: int, say: Say) -> Report:
         say("starting Spark")
         with start_spark("hour", settings) as spark:
             runner, tasks = partial(run_tasks, spark), spark.sparkContext.defaultParallelism
-            with closing(HourRun(minutes, RATE, settings, runner, tasks)) as hour:
+            with closing(HourRun(minutes, RATE, settings, maintenance_rules(settings), runner, tasks)) as hour:
                 report = hour.measure(say)
     return {**report, "seconds": round(time.perf_counter() - began, 1), "machine": machine.describe()}
 
@@ -277,12 +277,20 @@ def run(minutes: int, say: Say) -> Report:
 class HourRun:
     """The time of a run, over an empty lake."""
 
-    def __init__(self, minutes: int, rate: int, settings: Settings, runner: TaskRunner, tasks: int) -> None:
+    def __init__(
+        self,
+        minutes: int,
+        rate: int,
+        settings: Settings,
+        rules: MaintenanceRules,
+        runner: TaskRunner,
+        tasks: int = 1,
+    ) -> None:
         self._minutes, self._rate, self._directory = minutes, rate, settings.lake.absolute()
         # The clock begins with the time as it is: files of the disk have it, too.
         clock = ManualClock(SystemClock().now())
         house = replace(open_maintenance(self._directory), run=runner, tasks=tasks)
-        self._housekeeper = HousekeeperThread(LakeMaintenance(house, maintenance_rules(settings), clock), clock)
+        self._housekeeper = HousekeeperThread(LakeMaintenance(house, rules, clock), clock)
         self._commits = Commits(self._directory, rate, clock)
         self._day = make_day(rate)
         self._queries = write_queries(self._day, rate)

@@ -27,7 +27,7 @@ from bench.hour import (
 )
 from triplewire.config import Settings
 from triplewire.model.clock import ManualClock
-from triplewire.storage.lake import maintenance
+from triplewire.spark.jobs.maintenance import MaintenanceRules
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.maintenance import run_sequentially
 from triplewire.storage.lake.ports import TableChange
@@ -49,7 +49,7 @@ def test_a_commit_is_the_events_of_a_second_in_two_files(tmp_path: Path) -> None
         (5, 6, 2 * QUADS),
         (7, 8, 2 * QUADS),
     ]
-    assert (found.upto, clock.ticks()) == (2 * RATE, 2.0)
+    assert (found.position, clock.ticks()) == (2 * RATE, 2.0)
 
 
 def test_an_answer_that_changes_ends_the_run(tmp_path: Path) -> None:
@@ -76,10 +76,10 @@ def test_a_lake_that_is_kept_answers_when_its_files_are_gone(tmp_path: Path) -> 
         assert asker.measure_all()["event"].rows == QUADS
 
 
-def test_the_time_goes_by_with_housekeeping_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maintenance, "FRESH_FILES", 16)
+def test_the_time_goes_by_with_housekeeping_beside_it(tmp_path: Path) -> None:
     said: list[str] = []
-    with closing(HourRun(1, RATE, Settings(data=tmp_path), run_sequentially, 1)) as hour:
+    rules = MaintenanceRules(fresh_files=16)
+    with closing(HourRun(1, RATE, Settings(data=tmp_path), rules, run_sequentially)) as hour:
         report = hour.measure(said.append)
     assert report["quads"] == 60 * RATE * QUADS
     assert report["rows"] == {"sensor": 5, "event": 5 * QUADS, "stretch": 5}
@@ -131,14 +131,12 @@ def test_a_housekeeper_that_never_rests_is_no_reason_to_compare_nothing() -> Non
     assert found["ratio"] == {"event": 3.0}
 
 
-def test_a_housekeeper_that_fails_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maintenance, "FRESH_FILES", 4)
-
+def test_a_housekeeper_that_fails_ends_the_run(tmp_path: Path) -> None:
     def broken(function: Callable[[T], Iterable[R]], items: Sequence[T]) -> list[R]:
         raise OSError("no space left on device")
 
     with (
-        closing(HourRun(1, RATE, Settings(data=tmp_path), broken, 1)) as hour,
+        closing(HourRun(1, RATE, Settings(data=tmp_path), MaintenanceRules(fresh_files=4), broken)) as hour,
         pytest.raises(OSError, match="no space"),
     ):
         hour.measure(lambda text: None)

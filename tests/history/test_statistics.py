@@ -252,11 +252,11 @@ def test_a_record_of_rows_that_are_gone_is_replaced(lake: Growing, records: Stat
         b"",
         b"{",
         b"[]",
-        b'{"upto": 1}',
-        b'{"upto": 1, "removals": 0, "rows": 9, "facts": [["p"]], "sketches": {}}',
-        b'{"upto": 1, "removals": 0, "rows": 9, "facts": [], "sketches": {"p": ["zz"]}}',
-        b'{"upto": 1, "removals": 7, "rows": 9, "facts": [], "sketches": {}}',
-        b'{"upto": 99, "removals": 0, "rows": 9, "facts": [], "sketches": {}}',
+        b'{"position": 1}',
+        b'{"position": 1, "removals": 0, "rows": 9, "facts": [["p"]], "sketches": {}}',
+        b'{"position": 1, "removals": 0, "rows": 9, "facts": [], "sketches": {"p": ["zz"]}}',
+        b'{"position": 1, "removals": 7, "rows": 9, "facts": [], "sketches": {}}',
+        b'{"position": 99, "removals": 0, "rows": 9, "facts": [], "sketches": {}}',
     ],
 )
 def test_a_record_that_is_torn_or_of_another_table_is_as_if_there_was_none(

@@ -84,14 +84,14 @@ def limited(**values: int) -> Iterator[None]:
 @example(["insert", "compact", "split", "insert", "compact", "split", "merge", "split"])
 @settings(max_examples=6, deadline=None)
 def test_any_sequence(steps: list[str]) -> None:
-    with TemporaryDirectory() as folder, limited(FILE_QUADS=6):
-        grown = Grown(Path(folder))
+    with TemporaryDirectory() as folder:
+        grown = Grown(Path(folder), file_quads=6)
         growing = Growing(Path(folder) / "quads")
         works: dict[str, Callable[[], object]] = {
             "insert": lambda: growing.grow(*(lines(growing.events + at) for at in range(5))),
-            "compact": lambda: compact(grown.house),
-            "split": lambda: rebalance(grown.house, SPLIT),
-            "merge": lambda: rebalance(grown.house, MERGE),
+            "compact": lambda: compact(grown.context),
+            "split": lambda: rebalance(grown.context, SPLIT),
+            "merge": lambda: rebalance(grown.context, MERGE),
         }
         for step in steps:
             works[step]()

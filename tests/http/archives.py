@@ -27,9 +27,9 @@ class MemoryArchive:
     floors: dict[str, int] = field(default_factory=dict)
     before: Callable[[], None] = undisturbed
 
-    def store(self, entries: pa.Table, upto: int) -> None:
+    def store(self, entries: pa.Table, through: int) -> None:
         self.entries = pa.concat_tables([self.entries, entries.select(MATCHED_COLUMNS)])
-        self.complete = upto
+        self.complete = through
 
     def retain(self, position: int, streams: Sequence[str]) -> None:
         """Let the events of some streams go that are at or before a position."""
@@ -42,7 +42,7 @@ class MemoryArchive:
     def erase(self, erasure: Erasure) -> None:
         self.entries = apply_erasures(self.entries, [erasure])
 
-    def upto(self) -> int:
+    def head(self) -> int:
         return self.complete
 
     def floor(self, stream: str | None = None) -> int:
@@ -53,11 +53,13 @@ class MemoryArchive:
         return rows[-1]["position"] if rows else None
 
     def page(
-        self, after: int, upto: int, limit: int, predicates: Sequence[str] = (), stream: str | None = None
+        self, after: int, through: int, limit: int, predicates: Sequence[str] = (), stream: str | None = None
     ) -> tuple[pa.Table, int]:
         self.before()
         rows = self.entries.to_pylist()
-        near = [number for number, row in enumerate(rows) if after < row["position"] <= upto][: min(self.most, limit)]
-        reached = rows[near[-1]]["position"] if len(near) == min(self.most, limit) else upto
+        near = [number for number, row in enumerate(rows) if after < row["position"] <= through][
+            : min(self.most, limit)
+        ]
+        reached = rows[near[-1]]["position"] if len(near) == min(self.most, limit) else through
         chosen = [number for number in near if stream in (None, rows[number]["stream"])]
         return self.entries.take(pa.array(chosen, pa.int64())), reached

@@ -94,16 +94,16 @@ class House:
     def append(self, *numbers: int, stream: str = "test") -> Sequence[int]:
         return self.twin.log.append([publication(*numbers, stream=stream)])[0]
 
-    def match(self, rows: Iterable[tuple[int, int, Sequence[int] | None]], upto: int | None = None) -> None:
+    def match(self, rows: Iterable[tuple[int, int, Sequence[int] | None]], through: int | None = None) -> None:
         """What the pipeline would write: (position, since, solutions) in any order."""
         table = pa.Table.from_pylist(
             [{"position": p, "subscription": s, "solutions": numbers} for p, s, numbers in rows], schema=MATCHES
         )
-        self.write(table, upto)
+        self.write(table, through)
 
-    def write(self, matches: pa.Table, upto: int | None = None) -> None:
+    def write(self, matches: pa.Table, through: int | None = None) -> None:
         """A batch of the pipeline's."""
-        self.outbox.write(self.batches, self.twin.log.head() if upto is None else upto, matches)
+        self.outbox.write(self.batches, self.twin.log.head() if through is None else through, matches)
         self.batches += 1
 
     @asynccontextmanager

@@ -57,7 +57,7 @@ def test_what_is_no_position_is_refused() -> None:
     async def scene() -> None:
         async with house() as at, AsyncClient(at.url) as client:
             with pytest.raises(BadRequest, match="'7' is not a position"):
-                await client._call("GET", "/events", params={"upto": "7"})
+                await client._call("GET", "/events", params={"through": "7"})
             with pytest.raises(BadRequest, match="no name"):
                 await client.page(stream="no name")
 

@@ -24,7 +24,7 @@ class Kept:
     complete: int
     most: int = 100
 
-    def upto(self) -> int:
+    def head(self) -> int:
         return self.complete
 
     def floor(self, stream: str | None = None) -> int:

@@ -66,4 +66,4 @@ def records(folder: Path, name: str = "relay", **fields: str) -> None:
     """Put a record in the place of the one that a relay has kept."""
     (path,) = (folder / f"{name}.positions").glob("*.json")
     kept = orjson.loads(path.read_bytes())
-    path.write_bytes(orjson.dumps({**kept, "record": {**kept["record"], "upto": None, **fields}}))
+    path.write_bytes(orjson.dumps({**kept, "intended": None, **fields}))

@@ -57,7 +57,7 @@ def test_a_relay_is_known_by_the_same_id(tmp_path: Path) -> None:
     assert PositionStore(tmp_path / "p").relay_id() != PositionStore(tmp_path / "q").relay_id()
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"record": {}}', '{"record": {"upstream": 1, "more": 2}}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"route": ""}', '{"upstream": 1, "more": 2}'])
 def test_a_file_that_is_no_record_is_told(text: str, tmp_path: Path) -> None:
     (tmp_path / "k.json").write_text(text)
     with pytest.raises(Conflict, match="remove it to begin anew"):

@@ -60,7 +60,7 @@ def test_what_was_published_before_it_was_settled_is_not_published_again(tmp_pat
             above.append(1, 2)
             async with relayed(mirror(above), tmp_path, below):
                 await heard(below, 2)
-            records(tmp_path, after="earliest", upto=format_position(2))
+            records(tmp_path, after="earliest", intended=format_position(2))
             above.append(3)
             async with relayed(mirror(above), tmp_path, below):
                 await heard(below, 3)
@@ -299,6 +299,6 @@ def test_what_a_filter_leaves_out_is_not_read_again(tmp_path: Path) -> None:
                         pass
             assert (ids(below), relay.statuses[0].batches) == ([], 0)
             (record,) = (tmp_path / "relay.positions").glob("*.json")
-            assert orjson.loads(record.read_bytes())["record"]["after"] == format_position(3)
+            assert orjson.loads(record.read_bytes())["after"] == format_position(3)
 
     run(scene())

@@ -61,7 +61,7 @@ def status(data: Data = None, json: Json = False) -> None:
 
     context = open_maintenance(load_settings(data).lake.absolute())
     files = context.lake.files()
-    _print_counts({**lake_totals(files), "stored": files.upto, "zones": len(context.zones(files).zones)}, json=json)
+    _print_counts({**lake_totals(files), "stored": files.position, "zones": len(context.zones(files).zones)}, json=json)
 
 
 @lakes.command("compact")

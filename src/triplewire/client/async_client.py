@@ -225,7 +225,7 @@ class AsyncClient(ContinuousQueryClient):
 
     async def page(self, after: int = START, until: int = END, stream: str | None = None) -> results.LogPage:
         """Return the first events at positions p with `after < p <= until` that the log keeps, of one stream or all."""
-        parameters = {"after": format_position(after), "upto": format_position(until)}
+        parameters = {"after": format_position(after), "through": format_position(until)}
         if stream is not None:
             parameters["stream"] = stream
         return results.parse_log_page(await self._send("GET", "/events", params=parameters))

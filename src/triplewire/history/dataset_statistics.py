@@ -119,7 +119,7 @@ logger = logging.getLogger(__name__)
 class StatisticsRecord:
     """Statistics of the lake up to a position, valid for one number of removals."""
 
-    upto: int
+    position: int
     removals: int
     rows: int
     facts: list[list[Any]]

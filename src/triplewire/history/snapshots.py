@@ -40,7 +40,7 @@ class SnapshotProgress:
     """
 
     def __init__(self) -> None:
-        self.upto = -1
+        self.position = -1
         self._removals: int | None = None
         self._version = -1
         self._target: Snapshot | None = None
@@ -62,19 +62,19 @@ class SnapshotProgress:
 
     def follows(self, snapshot: Snapshot) -> bool:
         """Whether the snapshot has all rows that were added. If not, the view must be reset."""
-        known = self._target.upto if self._target is not None else self.upto
-        return self._removals in (None, snapshot.removals) and known <= snapshot.upto
+        known = self._target.position if self._target is not None else self.position
+        return self._removals in (None, snapshot.removals) and known <= snapshot.position
 
     def holds(self, snapshot: Snapshot) -> bool:
         """Whether the view has exactly the rows of the snapshot. Unknown, and so false, for older versions."""
-        whole = self._target is None and self.upto == snapshot.upto
+        whole = self._target is None and self.position == snapshot.position
         return whole and self._removals == snapshot.removals and snapshot.version >= self._version
 
     def missing(self, snapshot: Snapshot) -> Sequence[SnapshotPortion]:
         """Return the portions still to be added, perhaps those of an earlier snapshot first."""
         if self._target is None:
             self._removals, self._version = snapshot.removals, max(self._version, snapshot.version)
-            if snapshot.upto > self.upto:
+            if snapshot.position > self.position:
                 self._target, self._remaining = snapshot, self._portions(snapshot)
                 self._settle()
         return self._remaining
@@ -83,26 +83,26 @@ class SnapshotProgress:
         self._remaining.remove(portion)
         self._settle()
 
-    def restore(self, upto: int, removals: int) -> None:
+    def restore(self, position: int, removals: int) -> None:
         """Begin after a position up to which another process has counted."""
-        self.upto, self._removals = upto, removals
+        self.position, self._removals = position, removals
 
     def _portions(self, snapshot: Snapshot) -> list[SnapshotPortion]:
         """Group small files: each portion is joined with the whole view."""
         portions = list[SnapshotPortion]()
         for path, file in zip(snapshot.paths, snapshot.files, strict=True):
-            if file.last <= self.upto:
+            if file.last <= self.position:
                 continue
             if portions and portions[-1].rows + file.rows <= PORTION_QUADS:
                 last = portions[-1]
-                portions[-1] = SnapshotPortion((*last.paths, path), self.upto, last.rows + file.rows)
+                portions[-1] = SnapshotPortion((*last.paths, path), self.position, last.rows + file.rows)
             else:
-                portions.append(SnapshotPortion((path,), self.upto, file.rows))
+                portions.append(SnapshotPortion((path,), self.position, file.rows))
         return portions
 
     def _settle(self) -> None:
         if self._target is not None and not self._remaining:
-            self.upto, self._target = self._target.upto, None
+            self.position, self._target = self._target.position, None
 
 
 class IncrementalView(Protocol):

@@ -131,7 +131,7 @@ class LakeStatistics:
     def _restore(self, record: StatisticsRecord | None, snapshot: Snapshot) -> None:
         if self._records is not None and record is not None and record.removals < snapshot.removals:
             self._records.forget()
-        if record is None or record.removals != snapshot.removals or record.upto > snapshot.upto:
+        if record is None or record.removals != snapshot.removals or record.position > snapshot.position:
             return
         try:
             facts = [_Fact(*each) for each in record.facts]
@@ -140,13 +140,15 @@ class LakeStatistics:
             self.reset()
             return
         self._facts = {each.key: each for each in facts}
-        self._progress.restore(record.upto, record.removals)
+        self._progress.restore(record.position, record.removals)
 
     def _record(self, rows: int) -> None:
         """Save complete statistics for other processes, if there is much to count."""
         if self._records is not None and self._progress.is_whole and self._records.is_worthwhile(rows):
             facts = [list(each) for each in self._facts.values()]
-            record = StatisticsRecord(self._progress.upto, self._progress.removals, rows, facts, self._sketches.dump())
+            record = StatisticsRecord(
+                self._progress.position, self._progress.removals, rows, facts, self._sketches.dump()
+            )
             self._records.write(record)
 
     def add(self, portion: SnapshotPortion) -> None:

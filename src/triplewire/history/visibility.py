@@ -139,7 +139,7 @@ class HiddenInstances:
 
     def _catch_up(self, scope: _ScopeInstances, snapshot: Snapshot) -> None:
         if not scope.progress.follows(snapshot):
-            if snapshot.upto < scope.progress.upto:
+            if snapshot.position < scope.progress.position:
                 return
             self._reset(scope)
         while missing := scope.progress.missing(snapshot):

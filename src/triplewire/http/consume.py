@@ -385,7 +385,7 @@ class EventPageEndpoint:
 def _parse_range(request: web.Request) -> EventRange:
     query = request.query
     after = parse_position(query["after"]) if "after" in query else START
-    end = parse_position(query["upto"]) if "upto" in query else END
+    end = parse_position(query["through"]) if "through" in query else END
     return EventRange(after, end, check_stream_name(query["stream"]) if "stream" in query else None)
 
 

@@ -33,7 +33,7 @@ SCAN_POSITIONS: Final = 2_000
 class ColdTier(Protocol):
     """The tier that holds the events that the log has dropped."""
 
-    def upto(self) -> int:
+    def head(self) -> int:
         """The position up to which it has every event."""
 
     def floor(self, stream: str | None = None) -> int:
@@ -91,7 +91,7 @@ class EventHistory:
         enough = self.log.page_end(after, through, self.size)
         entries = self.log.read(after, enough, limit).select(MATCHED_COLUMNS)
         begin = self.begin()
-        known = self.archive.upto() if self.archive is not None and begin > after + 1 else START
+        known = self.archive.head() if self.archive is not None and begin > after + 1 else START
         end = min(through, begin - 1, known)
         if self.archive is not None and end > after:
             older, reached = self.archive.page(after, end, limit, predicates)

@@ -107,8 +107,8 @@ class PositionStore:
         """Return the position that was stored last, or None. Raises Conflict for a file that is no position."""
         path = self._path(key)
         try:
-            record = orjson.loads(path.read_bytes())["record"]
-            return RoutePosition(record["upstream"], record["after"], record["upto"])
+            record = orjson.loads(path.read_bytes())
+            return RoutePosition(record["upstream"], record["after"], record["intended"])
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError) as error:
@@ -139,8 +139,7 @@ class PositionStore:
         return self._folder / f"{key}.json"
 
     def _write(self, key: str, name: str, position: RoutePosition, *, sync_name: bool) -> None:
-        record = {"upstream": position.upstream, "after": position.after, "upto": position.intended}
-        replace_file(self._path(key), orjson.dumps({"strand": name, "record": record}), sync_name=sync_name)
+        replace_file(self._path(key), orjson.dumps({"route": name, **vars(position)}), sync_name=sync_name)
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,7 @@ def open_edge_parts(settings: Settings) -> Iterator[EdgeParts]:
             outbox_watch=CommitWatch(settings.outbox),
             heartbeat=partial(read_heartbeat, settings.heartbeat),
             clock=clock,
-            stored=lambda: stores.lake.files().upto,
+            stored=lambda: stores.lake.files().position,
             archive=stores.history,
             statistics=lambda: dataset_statistics(
                 stores.lake.files().quads, StatisticsFile(settings.statistics).read()

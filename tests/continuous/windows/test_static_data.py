@@ -51,7 +51,7 @@ class House:
 
     def store(self) -> None:
         """Everything so far is in the lake, and no longer in the log's memory of this test."""
-        after, upto = self.lake.files().upto, self.log.head()
+        after, upto = self.lake.files().position, self.log.head()
         files = [self._writer.write(self.log.read(after, upto, 100))]
         self.lake.commit(CommitBatch("store", upto, upto), files)
 

@@ -35,9 +35,9 @@ def keeper(at: Broker) -> MaintenanceContext:
     return MaintenanceContext(at.lake, at.folder, ZoneLayoutStore(at.folder.with_name("zones")))
 
 
-def store_and_trim(at: Broker, upto: int) -> None:
+def store_and_trim(at: Broker, through: int) -> None:
     at.store()
-    at.at.twin.log.trim(LogRetention(size=0), before=upto + 1)
+    at.at.twin.log.trim(LogRetention(size=0), before=through + 1)
 
 
 def even(at: Broker, after: int = 0) -> list[str]:

@@ -65,14 +65,14 @@ class Cut:
     def __init__(self, lake: DeltaLake, pages: int) -> None:
         self._entries, self._left = LakeEntries(lake), pages
 
-    def upto(self) -> int:
-        return self._entries.upto()
+    def head(self) -> int:
+        return self._entries.head()
 
-    def page(self, after: int, upto: int, limit: int) -> tuple[pa.Table, int]:
+    def page(self, after: int, through: int, limit: int) -> tuple[pa.Table, int]:
         self._left -= 1
         if self._left < 0:
             raise Unavailable("cut")
-        return self._entries.page(after, upto, limit)
+        return self._entries.page(after, through, limit)
 
 
 def quads_of(entries: pa.Table, *, headers: bool = True) -> list[str]:

@@ -32,8 +32,8 @@ def test_what_is_wrong_is_named(given: dict[str, str], told: str) -> None:
 
 
 def test_positions_are_numbers_or_tokens() -> None:
-    found = parse_options({"PATH": "x", "after": "17", "upto": format_position(18), "columns": "event, quads"})
-    assert (found.after, found.upto, found.columns) == (17, 18, ("event", "quads"))
+    found = parse_options({"PATH": "x", "after": "17", "through": format_position(18), "columns": "event, quads"})
+    assert (found.after, found.through, found.columns) == (17, 18, ("event", "quads"))
     assert parse_options({"path": "x", "after": "earliest"}).after == 0
 
 

@@ -72,10 +72,10 @@ def make(request: pytest.FixtureRequest, table: Path, edge: House) -> Make:
     return lambda **given: BrokerOrigin(parse_options({"url": edge.url, **given}))
 
 
-def rows(origin: ScanOrigin, schema: StructType, after: int = 0, upto: int = COUNT) -> list[dict[str, Any]]:
+def rows(origin: ScanOrigin, schema: StructType, after: int = 0, through: int = COUNT) -> list[dict[str, Any]]:
     """Each part read where it would be: on another machine."""
     there = pickle.loads(pickle.dumps(origin))
-    batches = [batch for part in origin.parts(after, upto) for batch in there.read(part, schema)]
+    batches = [batch for part in origin.parts(after, through) for batch in there.read(part, schema)]
     assert all(batch.schema == to_arrow_schema(schema, timezone="UTC") for batch in batches)
     found: list[dict[str, Any]] = pa.Table.from_batches(batches, arrow_schema(schema)).to_pylist()
     return found
@@ -149,7 +149,7 @@ def test_a_broker_takes_positions_and_the_stream(edge: House) -> None:
     other = StringStartsWith(("event",), "http")
     left = origin.push([GreaterThan(("position",), 2), LessThanOrEqual(("position",), 5), other])
     assert left == [other]
-    assert [(part.after, part.upto) for part in origin.parts(0, COUNT)] == [(2, 5)]
+    assert [(part.after, part.through) for part in origin.parts(0, COUNT)] == [(2, 5)]
     assert origin.push([EqualTo(("stream",), "test"), EqualTo(("stream",), "b"), EqualTo(("stream",), " ")]) == [
         EqualTo(("stream",), "b"),
         EqualTo(("stream",), " "),

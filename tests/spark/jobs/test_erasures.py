@@ -49,7 +49,7 @@ class Broker:
         self.outbox = SqliteOutbox(folder / "outbox.db")
         self.kept = StateGenerations(folder / "state")
         self.lake = DeltaLake(folder / "quads")
-        self.house = MaintenanceContext(self.lake, folder / "quads", ZoneLayoutStore(folder / "zones"))
+        self.context = MaintenanceContext(self.lake, folder / "quads", ZoneLayoutStore(folder / "zones"))
         self.erasures = Erasures(self.registry, self.clock)
         self._writer = FileWriter(folder / "quads")
 
@@ -58,7 +58,7 @@ class Broker:
         return ErasableStores(self.registry, self.log, self.outbox, self.kept)
 
     def eraser(self) -> Eraser:
-        return Eraser(self.stores, self.house, self.clock, MEMORY)
+        return Eraser(self.stores, self.context, self.clock, MEMORY)
 
     def publish(self, *texts: str, source: str | None = None) -> None:
         count = self.log.head()
@@ -73,7 +73,7 @@ class Broker:
             {"position": each["position"], "subscription": 7, "terms": [each["text"]]} for each in fresh.to_pylist()
         ]
         self.outbox.write(head, head, pa.Table.from_pylist(rows, schema=MATCHES))
-        entries = guarded.read(self.lake.files().upto, head, 1_000)
+        entries = guarded.read(self.lake.files().position, head, 1_000)
         written = [self._writer.write(entries)] if entries.num_rows else []
         self.lake.commit(CommitBatch("q", head, head), written)
 
@@ -92,7 +92,7 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
 def lived(broker: Broker) -> Broker:
     broker.publish(NAMED, f"{NAMED}\n{OTHER}", OTHER, source=SOURCE)
     broker.run()
-    compact(broker.house)
+    compact(broker.context)
     broker.publish(f"{OTHER}\n{NAMED}", OTHER)
     return broker
 
@@ -140,7 +140,7 @@ def test_a_source_goes_and_so_does_its_name(broker: Broker) -> None:
 def test_nothing_is_taken_out_before_all_that_was_read_is_written(broker: Broker) -> None:
     """A batch that was read before it was asked for writes it once more."""
     lived(broker)
-    before = ErasureView(broker.log, list).read(broker.lake.files().upto, broker.log.head(), 100)
+    before = ErasureView(broker.log, list).read(broker.lake.files().position, broker.log.head(), 100)
     asked, head = ask(broker), before["position"][-1].as_py()
     eraser = broker.eraser()
     eraser.advance()
@@ -299,7 +299,7 @@ def test_whatever_dies_it_goes_on(broker: Broker, half: int) -> None:
         deadly.before(broker.kept, "clear"),
     )
     house = replace(
-        broker.house,
+        broker.context,
         lake=deadly.before(broker.lake, "replace"),
         run=lambda function, items: run_sequentially(lambda item: deadly.act(lambda: [*function(item)]), items),
     )

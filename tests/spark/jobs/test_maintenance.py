@@ -1,4 +1,4 @@
-"""The housekeeper does what is due, when it is due, and nothing that fails ends it."""
+"""Maintenance does what is due, when it is due, and nothing that fails ends it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,15 @@ import pytest
 
 from tests.storage.lake.test_compaction import Grown
 from triplewire.model.clock import ManualClock
-from triplewire.spark.jobs import maintenance as jobs
 from triplewire.spark.jobs.maintenance import RETAIN_SECONDS, VACUUM_SECONDS, LakeMaintenance, MaintenanceRules
-from triplewire.storage.lake import maintenance
 from triplewire.storage.lake.balance import BalanceSettings
 from triplewire.storage.lake.maintenance import hold_maintenance_lock
 from triplewire.storage.lake.retention import LakeRetention
 
 
 @pytest.fixture
-def grown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Grown:
-    monkeypatch.setattr(maintenance, "FRESH_FILES", 3)
-    monkeypatch.setattr(maintenance, "FILE_QUADS", 8)
-    return Grown(tmp_path)
+def grown(tmp_path: Path) -> Grown:
+    return Grown(tmp_path, file_quads=8)
 
 
 @pytest.fixture
@@ -31,8 +27,11 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-def keeper(grown: Grown, clock: ManualClock, rules: MaintenanceRules | None = None) -> LakeMaintenance:
-    return LakeMaintenance(grown.house, rules or MaintenanceRules(balance=BalanceSettings(zones=2, smallest=8)), clock)
+RULES = MaintenanceRules(balance=BalanceSettings(zones=2, smallest=8), fresh_files=3)
+
+
+def keeper(grown: Grown, clock: ManualClock, rules: MaintenanceRules = RULES) -> LakeMaintenance:
+    return LakeMaintenance(grown.context, rules, clock)
 
 
 def test_it_waits_until_compaction_pays(grown: Grown, clock: ManualClock) -> None:
@@ -45,11 +44,11 @@ def test_it_waits_until_compaction_pays(grown: Grown, clock: ManualClock) -> Non
     kept.run_due()
     state = kept.state()
     assert (state["fresh"], state["quads"], state["moved"]) == (0, 24, 24)
-    assert len(grown.house.zones(grown.lake.files()).zones) == 2
+    assert len(grown.context.zones(grown.lake.files()).zones) == 2
 
 
 def test_retention_comes_every_hour(grown: Grown, clock: ManualClock) -> None:
-    kept = keeper(grown, clock, MaintenanceRules(LakeRetention.parsed(["1h"])))
+    kept = keeper(grown, clock, MaintenanceRules(LakeRetention.parsed(["1h"]), fresh_files=3))
     grown.append(4)
     kept.run_due()
     assert kept.state()["quads"] == 8
@@ -58,25 +57,22 @@ def test_retention_comes_every_hour(grown: Grown, clock: ManualClock) -> None:
     assert kept.state()["quads"] == 0
 
 
-def test_a_checkpoint_is_written_when_there_were_many_commits(
-    grown: Grown, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(jobs, "CHECKPOINT_COMMITS", 2)
-    kept = keeper(grown, clock)
+def test_a_checkpoint_is_written_when_there_were_many_commits(grown: Grown, clock: ManualClock) -> None:
+    kept = keeper(grown, clock, replace(RULES, checkpoint_commits=2))
     grown.append(1)
     grown.append(1)
     kept.run_due()
-    assert (grown.house.table / "_delta_log" / "_last_checkpoint").exists()
+    assert (grown.context.table / "_delta_log" / "_last_checkpoint").exists()
 
 
 def test_what_nobody_reads_goes(grown: Grown, clock: ManualClock) -> None:
-    kept = keeper(grown, clock, MaintenanceRules(hours=0))
+    kept = keeper(grown, clock, MaintenanceRules(hours=0, fresh_files=3))
     for _ in range(3):
         grown.append(4)
     kept.run_due()
     clock.advance(VACUUM_SECONDS)
     kept.run_due()
-    there = {str(path.relative_to(grown.house.table)) for path in grown.house.table.rglob("quads-*.parquet")}
+    there = {str(path.relative_to(grown.context.table)) for path in grown.context.table.rglob("quads-*.parquet")}
     assert there == {each.path for each in grown.lake.files().files}
 
 
@@ -84,7 +80,7 @@ def test_while_another_keeps_house_it_waits(grown: Grown, clock: ManualClock) ->
     kept = keeper(grown, clock)
     for _ in range(3):
         grown.append(4)
-    with hold_maintenance_lock(grown.house.table):
+    with hold_maintenance_lock(grown.context.table):
         kept.run_due()
     assert kept.state()["fresh"] == 3
     kept.run_due()
@@ -99,7 +95,7 @@ def test_what_fails_is_told_and_tried_again(grown: Grown, clock: ManualClock) ->
             raise OSError("no space left on device")
         return [made for item in items for made in function(item)]
 
-    grown.house = replace(grown.house, run=run)
+    grown.context = replace(grown.context, run=run)
     kept = keeper(grown, clock)
     for _ in range(3):
         grown.append(4)
@@ -120,7 +116,7 @@ def test_progress_can_be_seen(grown: Grown, clock: ManualClock) -> None:
         seen.append(kept.state())
         return [made for item in items for made in function(item)]
 
-    grown.house = replace(grown.house, run=run)
+    grown.context = replace(grown.context, run=run)
     kept = keeper(grown, clock)
     for _ in range(3):
         grown.append(4)

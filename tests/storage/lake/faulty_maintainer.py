@@ -1,7 +1,6 @@
-"""A housekeeper that kills itself, as `kill -9` would, in the middle of a piece of work.
+"""A maintainer that kills itself, as `kill -9` would, in the middle of a piece of work.
 
-`python -m tests.storage.lake.faulty_maintainer FOLDER WORK POINT`: POINT is `file` (one file was written, others
-not),
+`python -m tests.storage.lake.faulty_maintainer FOLDER WORK POINT`: POINT is `file` (one file was written, others not),
 `before` (all were written, nothing is committed), `after` (the commit stands) or `never`.
 """
 
@@ -15,10 +14,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
-from triplewire.storage.lake import maintenance
 from triplewire.storage.lake.balance import BalanceSettings, LoadCriterion
 from triplewire.storage.lake.delta import DeltaLake
-from triplewire.storage.lake.maintenance import MaintenanceContext, checkpoint, compact, vacuum
+from triplewire.storage.lake.maintenance import MaintenanceContext, checkpoint, compact, run_sequentially, vacuum
 from triplewire.storage.lake.ports import TableChange
 from triplewire.storage.lake.rebalancing import rebalance
 from triplewire.storage.lake.retention import LakeRetention, apply_retention
@@ -58,26 +56,26 @@ class DeadlyLake(DeltaLake):
             die()
 
 
-def swept(house: MaintenanceContext) -> None:
+def swept(context: MaintenanceContext) -> None:
     """Dies when the first file is gone, unless it is never to die."""
-    vacuum(house.table, 0)
-    checkpoint(house.table, 1)
+    vacuum(context.table, 0)
+    checkpoint(context.table, 1)
 
 
 WORKS: Mapping[str, Callable[[MaintenanceContext], object]] = {
     "compaction": compact,
-    "split": lambda house: rebalance(house, SPLIT),
-    "merge": lambda house: rebalance(house, MERGE),
-    "retention": lambda house: apply_retention(house, LakeRetention.parsed(["1h"]), LATER),
+    "split": lambda context: rebalance(context, SPLIT),
+    "merge": lambda context: rebalance(context, MERGE),
+    "retention": lambda context: apply_retention(context, LakeRetention.parsed(["1h"]), LATER),
     "vacuum": swept,
 }
 
 
-def house(folder: Path, point: str = "never") -> MaintenanceContext:
-    maintenance.FILE_QUADS = 16  # type: ignore[misc]
-    made = MaintenanceContext(DeadlyLake(folder / "quads", point), folder / "quads", ZoneLayoutStore(folder / "zones"))
-    return MaintenanceContext(made.lake, made.table, made.maps, deadly_run) if point == "file" else made
+def maintained(folder: Path, point: str = "never") -> MaintenanceContext:
+    lake, maps = DeadlyLake(folder / "quads", point), ZoneLayoutStore(folder / "zones")
+    run = deadly_run if point == "file" else run_sequentially
+    return MaintenanceContext(lake, folder / "quads", maps, run, file_quads=16)
 
 
 if __name__ == "__main__":
-    WORKS[sys.argv[2]](house(Path(sys.argv[1]), sys.argv[3]))
+    WORKS[sys.argv[2]](maintained(Path(sys.argv[1]), sys.argv[3]))

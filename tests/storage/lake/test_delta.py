@@ -44,7 +44,7 @@ def test_a_commit_is_seen_whole_by_every_reader(tmp_path: Path, written: DataFil
     reader.files()
     assert DeltaLake(tmp_path / "quads").commit(CommitBatch("q", 0, 7), [written])
     found = reader.files()
-    assert found.upto == 7
+    assert found.position == 7
     assert [each.path for each in found.files] == [written.path]
 
 
@@ -60,7 +60,7 @@ def test_a_replayed_batch_is_not_stored_twice(tmp_path: Path, written: DataFile)
 def test_a_batch_without_events_moves_the_end(tmp_path: Path) -> None:
     lake = DeltaLake(tmp_path / "quads")
     assert lake.commit(CommitBatch("q", 0, 7), [])
-    assert (lake.files().upto, lake.files().files) == (7, ())
+    assert (lake.files().position, lake.files().files) == (7, ())
 
 
 def test_a_file_that_was_never_committed_is_not_part_of_the_table(tmp_path: Path, written: DataFile) -> None:
@@ -91,7 +91,7 @@ def test_a_change_puts_files_in_place_of_others_beside_what_is_appended(tmp_path
     keeper.replace(TableChange(before.files, (moved,), zones=3))
     found = lake.files()
     assert [(each.zone, each.rows) for each in found.files] == [("7", 4), (None, 2)]
-    assert (found.upto, found.removals, found.zones) == (9, 0, 3)
+    assert (found.position, found.removals, found.zones) == (9, 0, 3)
     assert lake.files(before.version) == before
     assert DeltaTable(tmp_path / "quads").to_pyarrow_table(filters=[("zone", "=", "7")]).num_rows == 4
 

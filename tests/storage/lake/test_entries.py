@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from tests.storage.lake.test_delta import entries
 from triplewire.model import MATCHED_COLUMNS, Event, EventHeaders
 from triplewire.rdf.headers import extensions_to_json
-from triplewire.storage.lake import entries as entries_limits
 from triplewire.storage.lake.data_files import FileWriter
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.entries import LAKE_ENTRIES, LakeEntries
@@ -138,9 +137,8 @@ def test_an_event_is_found_by_its_id_in_its_stream(tmp_path: Path, files: list[l
     assert LakeEntries(DeltaLake(tmp_path / "none")).find("urn:7") is None
 
 
-def test_few_files_are_opened_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entries_limits, "LAKE_PAGE_FILES", 2)
-    lake = LakeEntries(stored(tmp_path, [[1, 2], [3], [4, 8], [6]]))
+def test_few_files_are_opened_at_once(tmp_path: Path) -> None:
+    lake = LakeEntries(stored(tmp_path, [[1, 2], [3], [4, 8], [6]]), page_files=2)
     page, reached = lake.page(0, 10, 100)
     assert (page["position"].to_pylist(), reached) == ([1, 2, 3], 3)
     assert paged(lake, 0, 10, 100)["position"].to_pylist() == [1, 2, 3, 4, 6, 8]
@@ -200,7 +198,7 @@ def test_any_extensions_come_back_from_fresh_files_from_zones_and_from_older_ver
 
 def test_an_empty_lake_has_nothing(tmp_path: Path) -> None:
     lake = LakeEntries(DeltaLake(tmp_path))
-    assert (lake.upto(), lake.page(0, 7, 5)[1]) == (0, 7)
+    assert (lake.head(), lake.page(0, 7, 5)[1]) == (0, 7)
     assert DeltaLake(tmp_path).files().files == ()
 
 

@@ -54,17 +54,17 @@ class Lived:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.lake = DeltaLake(folder / "quads")
-        self.house = MaintenanceContext(self.lake, folder / "quads", ZoneLayoutStore(folder / "zones"))
+        self.context = MaintenanceContext(self.lake, folder / "quads", ZoneLayoutStore(folder / "zones"))
 
     @classmethod
     def begun(cls, folder: Path) -> Lived:
         made = cls(folder)
         made.lake.commit(CommitBatch("q", -1, 0), [])
         zones = ZoneLayout().split("z0", "subject", f"<{EXAMPLE}b").split("z2", "object", f"<{ANNA}")
-        made.lake.replace(TableChange((), (), zones=made.house.maps.write(zones)))
+        made.lake.replace(TableChange((), (), zones=made.context.maps.write(zones)))
         for some in ((MIXED, PLAIN), (WHOLE,), (event(1),)):
             made.append(*some)
-        compact(made.house)
+        compact(made.context)
         DeltaTable(folder / "quads").create_checkpoint()
         for some in ((MIXED,), (WHOLE,)):
             made.append(*some)
@@ -79,19 +79,19 @@ class Lived:
 
     def append(self, *events: Event) -> DataFile:
         now = self.lake.files()
-        file = self.write(*events, first=now.upto + 1)
-        self.lake.commit(CommitBatch("q", now.version, now.upto + len(events)), [file])
+        file = self.write(*events, first=now.position + 1)
+        self.lake.commit(CommitBatch("q", now.version, now.position + len(events)), [file])
         return file
 
     def events(self, at: VersionOrTime | None = None) -> list[tuple[int, str, str]]:
         """All events of a version, put together again."""
         snapshot = DeltaLake(self.folder / "quads").files(at)
-        page, _ = LakeEntries(_Still(snapshot)).page(0, snapshot.upto, 100)
+        page, _ = LakeEntries(_Still(snapshot)).page(0, snapshot.position, 100)
         return [(row["position"], row["event"], row["text"]) for row in page.to_pylist()]
 
     def extensions(self, at: VersionOrTime | None = None) -> dict[int, str]:
         snapshot = DeltaLake(self.folder / "quads").files(at)
-        page, _ = LakeEntries(_Still(snapshot)).page(0, snapshot.upto, 100)
+        page, _ = LakeEntries(_Still(snapshot)).page(0, snapshot.position, 100)
         return {row["position"]: row["extensions"] for row in page.to_pylist() if row["extensions"]}
 
     def rows(self) -> Counter[tuple[int, int]]:
@@ -147,7 +147,7 @@ def test_a_subject_goes_from_every_version_and_nothing_else_does(lived: Lived) -
     versions = range(2, lived.lake.files().version - 1)
     before = {version: lived.events(version) for version in versions}
     assert len(traces(lived.folder, SECRET)) > 5
-    erase(lived.house, ERASE_ANNA)
+    erase(lived.context, ERASE_ANNA)
     assert traces(lived.folder, ANNA, SECRET) == []
     after = {version: lived.events(version) for version in versions}
     assert after == {version: left(events) for version, events in before.items()}
@@ -160,7 +160,7 @@ def test_extensions_go_with_their_event_and_stay_with_what_is_left_of_it(lived: 
     before = {version: lived.extensions(version) for version in versions}
     assert set(before[versions[-1]]) == {1, 3, 5, 6}
     assert len(traces(lived.folder, TOKEN)) > 2
-    erase(lived.house, ERASE_ANNA)
+    erase(lived.context, ERASE_ANNA)
     assert traces(lived.folder, TOKEN) == []
     kept = dict.fromkeys((1, 5), '{"X-Kept":"mixed"}')
     assert lived.extensions() == kept
@@ -169,7 +169,7 @@ def test_extensions_go_with_their_event_and_stay_with_what_is_left_of_it(lived: 
 
 
 def test_each_event_that_is_left_has_its_first_quad_once(lived: Lived) -> None:
-    erase(lived.house, ERASE_ANNA)
+    erase(lived.context, ERASE_ANNA)
     assert sorted(at for at, quad in lived.rows().elements() if quad == 0) == [1, 2, 4, 5]
     assert set(lived.rows().values()) == {1}
 
@@ -184,7 +184,7 @@ def test_each_event_that_is_left_has_its_first_quad_once(lived: Lived) -> None:
     ],
 )
 def test_events_go_whole(lived: Lived, scope: ErasureScope, name: str, left_over: list[int]) -> None:
-    erase(lived.house, Erasure("e", scope, name, END))
+    erase(lived.context, Erasure("e", scope, name, END))
     assert [at for at, _, _ in lived.events()] == left_over
     if name.startswith("urn:"):
         assert traces(lived.folder, name) == []
@@ -192,15 +192,15 @@ def test_events_go_whole(lived: Lived, scope: ErasureScope, name: str, left_over
 
 def test_what_was_published_later_stays(lived: Lived) -> None:
     before = lived.events()
-    erase(lived.house, replace(ERASE_ANNA, position=5))
+    erase(lived.context, replace(ERASE_ANNA, position=5))
     assert lived.events() == left(before[:4]) + before[4:]
 
 
 def test_zones_keep_their_rows_and_lose_the_name(lived: Lived) -> None:
     """A bound is a beginning of a term, and that may be all of its name."""
-    assert ANNA in str(lived.house.zones(lived.lake.files()))
-    erase(lived.house, ERASE_ANNA)
-    zones = lived.house.zones(lived.lake.files())
+    assert ANNA in str(lived.context.zones(lived.lake.files()))
+    erase(lived.context, ERASE_ANNA)
+    zones = lived.context.zones(lived.lake.files())
     assert ANNA not in str(zones)
     assert len(zones.zones) == 3
     table = pa.table(DeltaTable(lived.folder / "quads").to_pyarrow_table())
@@ -217,7 +217,7 @@ def test_between_two_texts_is_one_that_parts_them(under: str, over: str) -> None
 
 
 def test_what_is_lost_is_told(lived: Lived) -> None:
-    losses = LakeErasure(lived.house, ERASE_ANNA).losses().to_pylist()
+    losses = LakeErasure(lived.context, ERASE_ANNA).losses().to_pylist()
     told = {each["position"]: (each["quads"], each["first"], each["extensions"]) for each in losses}
     mixed, whole = (3, 2, '{"X-Kept":"mixed"}'), (2, None, None)
     assert told == {1: mixed, 3: whole, 5: mixed, 6: whole, 90: whole}
@@ -225,7 +225,7 @@ def test_what_is_lost_is_told(lived: Lived) -> None:
 
 def test_those_who_hold_a_copy_begin_anew_and_others_read_on(lived: Lived) -> None:
     snapshot = lived.lake.files()
-    erase(lived.house, ERASE_ANNA)
+    erase(lived.context, ERASE_ANNA)
     after = lived.lake.files()
     assert after.removals == snapshot.removals + 1
     assert {each.path for each in after.files} < {each.path for each in snapshot.files}
@@ -237,7 +237,7 @@ def test_those_who_hold_a_copy_begin_anew_and_others_read_on(lived: Lived) -> No
 
 
 def test_statistics_are_those_of_what_is_left(lived: Lived) -> None:
-    erase(lived.house, ERASE_ANNA)
+    erase(lived.context, ERASE_ANNA)
     table = DeltaTable(lived.folder / "quads")
     found = pa.table(table.to_pyarrow_table(filters=[("object", "=", '"Zoe"')]))
     assert sorted(found["position"].to_pylist()) == [1, 2, 5]
@@ -245,9 +245,9 @@ def test_statistics_are_those_of_what_is_left(lived: Lived) -> None:
 
 
 def test_erasing_again_does_nothing(lived: Lived) -> None:
-    erase(lived.house, ERASE_ANNA)
+    erase(lived.context, ERASE_ANNA)
     before, rows = lived.lake.files(), lived.rows()
-    assert erase(lived.house, replace(ERASE_ANNA, id="e2")) == 0
+    assert erase(lived.context, replace(ERASE_ANNA, id="e2")) == 0
     assert lived.lake.files() == before
     assert lived.rows() == rows
 
@@ -293,13 +293,13 @@ def test_whoever_dies_the_next_goes_on(lived: Lived, files: int, commits: int) -
     before = lived.events()
     deadly = Deadly(lived.lake, files, commits)
     with pytest.raises(Crash):
-        erase(replace(lived.house, lake=deadly, run=deadly), ERASE_ANNA)
+        erase(replace(lived.context, lake=deadly, run=deadly), ERASE_ANNA)
     between = {at: set(text.split("\n")) for at, _, text in lived.events()}
     assert all(set(text.split("\n")) <= between[at] for at, _, text in left(before))
     assert all(between.get(at, set()) <= set(text.split("\n")) for at, _, text in before)
     if files % 2:
-        compact(lived.house)
-    erase(lived.house, ERASE_ANNA)
+        compact(lived.context)
+    erase(lived.context, ERASE_ANNA)
     assert lived.events() == left(before)
     assert lived.extensions() == dict.fromkeys((1, 5), '{"X-Kept":"mixed"}')
     assert traces(lived.folder, ANNA, SECRET, TOKEN) == []
@@ -307,10 +307,10 @@ def test_whoever_dies_the_next_goes_on(lived: Lived, files: int, commits: int) -
 
 
 def test_a_file_without_an_end_is_told(lived: Lived) -> None:
-    work = LakeErasure(lived.house, ERASE_ANNA)
+    work = LakeErasure(lived.context, ERASE_ANNA)
     assert work.torn() == []
     file = lived.write(WHOLE, first=99)
     path = lived.folder / "quads" / file.path
     path.write_bytes(path.read_bytes()[:-9])
     assert work.torn() == [path]
-    erase(lived.house, ERASE_ANNA)
+    erase(lived.context, ERASE_ANNA)

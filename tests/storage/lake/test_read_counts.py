@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from triplewire.model.clock import ManualClock
-from triplewire.storage.lake import read_counts
-from triplewire.storage.lake.read_counts import READ_COUNT_SECONDS, ReadCounter, load_read_counts
+from triplewire.storage.lake.read_counts import READ_COUNT_SECONDS, READ_COUNT_ZONES, ReadCounter, load_read_counts
 
 HOUR = 3_600
 
@@ -18,8 +17,8 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-def counted(folder: Path, clock: ManualClock, *zones: str | None) -> ReadCounter:
-    tally = ReadCounter(folder, clock)
+def counted(folder: Path, clock: ManualClock, *zones: str | None, most: int = READ_COUNT_ZONES) -> ReadCounter:
+    tally = ReadCounter(folder, clock, zones=most)
     tally.add(zones)
     clock.advance(READ_COUNT_SECONDS)
     tally.save()
@@ -52,11 +51,8 @@ def test_it_is_written_now_and_then_only(tmp_path: Path, clock: ManualClock) -> 
     assert load_read_counts(tmp_path, clock.now()) == pytest.approx({"a": 2}, rel=0.02)
 
 
-def test_only_what_is_read_most_is_remembered(
-    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(read_counts, "READ_COUNT_ZONES", 1)
-    counted(tmp_path, clock, "a", "b", "b", "c")
+def test_only_what_is_read_most_is_remembered(tmp_path: Path, clock: ManualClock) -> None:
+    counted(tmp_path, clock, "a", "b", "b", "c", most=1)
     assert [*load_read_counts(tmp_path, clock.now())] == ["b"]
 
 

@@ -9,7 +9,6 @@ import duckdb
 import pytest
 
 from tests.storage.lake.test_compaction import Grown
-from triplewire.storage.lake import maintenance
 from triplewire.storage.lake.balance import BalanceSettings, LoadCriterion, ZoneLoad
 from triplewire.storage.lake.keys import KEYED, row_points
 from triplewire.storage.lake.maintenance import compact
@@ -21,18 +20,17 @@ EVEN = BalanceSettings(zones=4, smallest=8, criteria=(LoadCriterion("quads", 1.5
 
 
 @pytest.fixture
-def grown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Grown:
-    monkeypatch.setattr(maintenance, "FILE_QUADS", 16)
-    made = Grown(tmp_path)
+def grown(tmp_path: Path) -> Grown:
+    made = Grown(tmp_path, file_quads=16)
     for _ in range(4):
         made.append(16)
-    compact(made.house)
+    compact(made.context)
     return made
 
 
 def misplaced(grown: Grown, snapshot: Snapshot) -> int:
     """Quads of files whose zone is not where the map has them."""
-    zones, wrong = grown.house.zones(snapshot), 0
+    zones, wrong = grown.context.zones(snapshot), 0
     for path, file in zip(snapshot.paths, snapshot.files, strict=True):
         rows = duckdb.read_parquet(path, hive_partitioning=False).select(*KEYED).to_arrow_table()
         wrong += sum(zones.locate(zones.placed(each)) != file.zone for each in row_points(rows))
@@ -41,37 +39,37 @@ def misplaced(grown: Grown, snapshot: Snapshot) -> int:
 
 def test_one_zone_becomes_as_many_as_are_wanted(grown: Grown) -> None:
     rows, before = grown.rows(), grown.lake.files()
-    made = rebalance(grown.house, EVEN)
+    made = rebalance(grown.context, EVEN)
     after = grown.lake.files()
     assert len(made.after.zones) == 4
-    assert grown.house.zones(after) == made.after
+    assert grown.context.zones(after) == made.after
     assert misplaced(grown, after) == 0
     assert grown.rows() == rows
     assert all(each.quads >= 16 for each in measure_zones(after, {}).values())
     assert grown.rows(before) == rows
-    assert grown.house.zones(before) == ZoneLayout()
+    assert grown.context.zones(before) == ZoneLayout()
 
 
 def test_what_is_even_stays_as_it_is(grown: Grown) -> None:
-    rebalance(grown.house, EVEN)
+    rebalance(grown.context, EVEN)
     version = grown.lake.files().version
-    assert rebalance(grown.house, EVEN).steps == ()
+    assert rebalance(grown.context, EVEN).steps == ()
     assert grown.lake.files().version == version
 
 
 def test_what_is_fresh_goes_into_the_new_zones(grown: Grown) -> None:
-    rebalance(grown.house, EVEN)
+    rebalance(grown.context, EVEN)
     grown.append(16)
-    compact(grown.house)
+    compact(grown.context)
     assert misplaced(grown, grown.lake.files()) == 0
     assert sum(grown.rows().values()) == 160
 
 
 def test_zones_that_hold_too_little_become_one(grown: Grown) -> None:
-    rebalance(grown.house, EVEN)
+    rebalance(grown.context, EVEN)
     rows = grown.rows()
     made = rebalance(
-        grown.house, BalanceSettings(zones=1, smallest=1_000_000, criteria=(LoadCriterion("quads", 2, 0.9),))
+        grown.context, BalanceSettings(zones=1, smallest=1_000_000, criteria=(LoadCriterion("quads", 2, 0.9),))
     )
     assert len(made.after.zones) < 4
     assert misplaced(grown, grown.lake.files()) == 0
@@ -81,7 +79,7 @@ def test_zones_that_hold_too_little_become_one(grown: Grown) -> None:
 def test_reads_can_be_what_counts(grown: Grown) -> None:
     settings = BalanceSettings(zones=2, smallest=8, criteria=(LoadCriterion("reads", 1.5, 0.0),))
     assert is_balanced(measure_zones(grown.lake.files(), {}), ZoneLayout(), settings)
-    assert len(rebalance(grown.house, settings, {"z0": 100.0}).after.zones) == 2
+    assert len(rebalance(grown.context, settings, {"z0": 100.0}).after.zones) == 2
 
 
 def test_a_crash_before_the_commit_leaves_the_lake_as_it_was(grown: Grown) -> None:
@@ -92,26 +90,26 @@ def test_a_crash_before_the_commit_leaves_the_lake_as_it_was(grown: Grown) -> No
 
     grown.lake.replace = crash  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
-        rebalance(grown.house, EVEN)
+        rebalance(grown.context, EVEN)
     assert grown.lake.files() == before
     del grown.lake.replace
-    rebalance(grown.house, EVEN)
+    rebalance(grown.context, EVEN)
     assert misplaced(grown, grown.lake.files()) == 0
     assert grown.rows() == rows
 
 
 @pytest.mark.parametrize("order", ["reversed", "prefix"])
 def test_another_order_of_terms_moves_everything(grown: Grown, order: str) -> None:
-    rebalance(grown.house, EVEN)
-    rows, old = grown.rows(), {each.id for each in grown.house.zones(grown.lake.files()).zones}
-    assert rebalance(grown.house, replace(EVEN, transformation=order)).steps == ()
-    made = rebalance(grown.house, replace(EVEN, transformation=order), reorder=True)
+    rebalance(grown.context, EVEN)
+    rows, old = grown.rows(), {each.id for each in grown.context.zones(grown.lake.files()).zones}
+    assert rebalance(grown.context, replace(EVEN, transformation=order)).steps == ()
+    made = rebalance(grown.context, replace(EVEN, transformation=order), reorder=True)
     after = grown.lake.files()
-    assert grown.house.zones(after).order == order == made.after.order
+    assert grown.context.zones(after).order == order == made.after.order
     assert not old & {each.id for each in made.after.zones}
     assert misplaced(grown, after) == 0
     assert grown.rows() == rows
-    assert rebalance(grown.house, replace(EVEN, transformation=order)).after.order == order
+    assert rebalance(grown.context, replace(EVEN, transformation=order)).after.order == order
 
 
 def test_a_zone_that_holds_nothing_counts() -> None:

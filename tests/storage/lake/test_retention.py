@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,7 +11,6 @@ import duckdb
 import pytest
 
 from triplewire.model.errors import BadRequest
-from triplewire.storage.lake import delta, maintenance
 from triplewire.storage.lake.data_files import FileWriter
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.maintenance import MaintenanceContext, compact
@@ -25,11 +25,10 @@ HOUR = 3_600_000_000
 
 
 @pytest.fixture
-def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MaintenanceContext:
+def context(tmp_path: Path) -> MaintenanceContext:
     """Ten events, one an hour, the last an hour ago, in turn of the streams a and b; compacted but for the last two."""
-    monkeypatch.setattr(maintenance, "FILE_QUADS", 8)
     lake, writer = DeltaLake(tmp_path / "quads"), FileWriter(tmp_path / "quads")
-    made = MaintenanceContext(lake, tmp_path / "quads", ZoneLayoutStore(tmp_path / "zones"))
+    made = MaintenanceContext(lake, tmp_path / "quads", ZoneLayoutStore(tmp_path / "zones"), file_quads=8)
     now = int(NOW.timestamp() * 1_000_000)
     for batch, positions in enumerate((range(1, 5), range(5, 9), range(9, 11))):
         rows = [
@@ -42,9 +41,9 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MaintenanceContext
     return made
 
 
-def left(house: MaintenanceContext) -> Counter[int]:
+def left(context: MaintenanceContext) -> Counter[int]:
     """Quads of each position."""
-    paths = list(house.lake.files().paths)
+    paths = list(context.lake.files().paths)
     if not paths:
         return Counter()
     query = "SELECT position, count(*) FROM read_parquet($files, hive_partitioning = false) GROUP BY ALL"
@@ -64,16 +63,16 @@ def left(house: MaintenanceContext) -> Counter[int]:
         (["1m"], []),
     ],
 )
-def test_what_is_too_old_goes_whole(house: MaintenanceContext, ages: list[str], kept: list[int]) -> None:
-    before = house.lake.files()
-    lost = apply_retention(house, LakeRetention.parsed(ages), NOW)
-    assert left(house) == Counter(dict.fromkeys(kept, 2))
+def test_what_is_too_old_goes_whole(context: MaintenanceContext, ages: list[str], kept: list[int]) -> None:
+    before = context.lake.files()
+    lost = apply_retention(context, LakeRetention.parsed(ages), NOW)
+    assert left(context) == Counter(dict.fromkeys(kept, 2))
     assert lost == 2 * (10 - len(kept))
-    after = house.lake.files()
+    after = context.lake.files()
     assert after.removals == (1 if lost else 0)
     assert after.version <= before.version + 1
-    assert after.upto == before.upto
-    assert apply_retention(house, LakeRetention.parsed(ages), NOW) == 0
+    assert after.position == before.position
+    assert apply_retention(context, LakeRetention.parsed(ages), NOW) == 0
 
 
 @pytest.mark.parametrize(
@@ -88,41 +87,37 @@ def test_what_is_too_old_goes_whole(house: MaintenanceContext, ages: list[str], 
 )
 @pytest.mark.parametrize("most", [0, 2])
 def test_it_is_noted_how_far_events_of_a_stream_went(
-    house: MaintenanceContext,
-    monkeypatch: pytest.MonkeyPatch,
-    ages: list[str],
-    floors: dict[str | None, int],
-    most: int,
+    context: MaintenanceContext, ages: list[str], floors: dict[str | None, int], most: int
 ) -> None:
-    monkeypatch.setattr(delta, "RETENTION_STREAMS", most)
-    apply_retention(house, LakeRetention.parsed(ages), NOW)
-    for lake in (house.lake, DeltaLake(house.table)):
+    few = replace(context, lake=DeltaLake(context.table, retention_streams=most))
+    apply_retention(few, LakeRetention.parsed(ages), NOW)
+    for lake in (context.lake, DeltaLake(context.table)):
         assert isinstance(lake, DeltaLake)
         found = {each: lake.floor(each) for each in ("a", "b", None)}
         assert found == {each: floors.get(each if most else None, 0) for each in found}
 
 
-def test_a_floor_stays_where_less_goes_later(house: MaintenanceContext) -> None:
-    apply_retention(house, LakeRetention.parsed(["a=2h"]), NOW)
-    apply_retention(house, LakeRetention.parsed(["5h"]), NOW)
-    lake = DeltaLake(house.table)
+def test_a_floor_stays_where_less_goes_later(context: MaintenanceContext) -> None:
+    apply_retention(context, LakeRetention.parsed(["a=2h"]), NOW)
+    apply_retention(context, LakeRetention.parsed(["5h"]), NOW)
+    lake = DeltaLake(context.table)
     assert [lake.floor(each) for each in ("a", "b", "c", None)] == [8, 5, 0, 8]
-    assert DeltaLake(house.table.with_name("none")).floor() == 0
+    assert DeltaLake(context.table.with_name("none")).floor() == 0
 
 
-def test_of_what_is_too_much_the_oldest_goes(house: MaintenanceContext) -> None:
-    size = house.lake.files().size
-    assert apply_retention(house, LakeRetention(size=size), NOW) == 0
-    assert apply_retention(house, LakeRetention(size=size - 1), NOW) > 0
-    positions = sorted(left(house))
+def test_of_what_is_too_much_the_oldest_goes(context: MaintenanceContext) -> None:
+    size = context.lake.files().size
+    assert apply_retention(context, LakeRetention(size=size), NOW) == 0
+    assert apply_retention(context, LakeRetention(size=size - 1), NOW) > 0
+    positions = sorted(left(context))
     assert positions == list(range(positions[0], 11))
-    assert set(left(house).values()) == {2}
-    assert house.lake.files().size < size
+    assert set(left(context).values()) == {2}
+    assert context.lake.files().size < size
 
 
-def test_what_is_fresh_stays_fresh(house: MaintenanceContext) -> None:
-    apply_retention(house, LakeRetention.parsed(["90m"]), NOW + timedelta(minutes=1))
-    assert [(each.zone, each.rows) for each in house.lake.files().files] == [(None, 2)]
+def test_what_is_fresh_stays_fresh(context: MaintenanceContext) -> None:
+    apply_retention(context, LakeRetention.parsed(["90m"]), NOW + timedelta(minutes=1))
+    assert [(each.zone, each.rows) for each in context.lake.files().files] == [(None, 2)]
 
 
 @pytest.mark.parametrize("text", ["", "5", "d", "0d", "5y", "a=b=5d", "a= 5d", "-5d"])

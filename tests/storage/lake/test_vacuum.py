@@ -21,7 +21,7 @@ def test_files_of_older_versions_stay_as_long_as_these_can_be_read(tmp_path: Pat
     grown, table = Grown(tmp_path), tmp_path / "quads"
     grown.append(2)
     before = grown.lake.files()
-    compact(grown.house)
+    compact(grown.context)
     assert vacuum(table, 24) == []
     assert grown.rows(before) == grown.rows()
     gone = vacuum(table, 0)
@@ -59,7 +59,7 @@ def test_a_checkpoint_holds_everything(tmp_path: Path) -> None:
     grown.append(1)
     for found in (DeltaLake(table).files(), reader.files()):
         assert set(before.files) < set(found.files)
-        assert found.upto == 6
+        assert found.position == 6
         assert [dict(each.ranges) for each in found.files[:5]] == [dict(each.ranges) for each in before.files]
 
 
@@ -73,4 +73,4 @@ def test_a_reader_that_is_far_behind_finds_the_newest_version(tmp_path: Path) ->
     checkpoint(table, 24)
     for version in range(old + 3):
         (table / "_delta_log" / f"{version:020d}.json").unlink()
-    assert reader.files().upto == 4
+    assert reader.files().position == 4

@@ -126,7 +126,7 @@ class PublishedStaticData:
     def _published(self, duck: duckdb.DuckDBPyConnection, position: int, condition: str) -> str:
         """Return the SQL for the quads of the lake, and of the log beyond it."""
         snapshot = self.lake.files()
-        duck.register("entries", self._beyond(snapshot.upto, position))
+        duck.register("entries", self._beyond(snapshot.position, position))
         parts = [f"SELECT * FROM ({explode_sql()}) WHERE {condition}"]
         if snapshot.files:
             columns = ", ".join(f"CAST({name} AS TIMESTAMP) AS {name}" if name in _TIMES else name for name in QUADS)

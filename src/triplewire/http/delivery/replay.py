@@ -79,7 +79,7 @@ def find_lost_position(log: MeasuredLog, archive: ColdTier | None, streams: Name
         return max((find_lost_position(log, archive, each) for each in streams), default=START)
     # The log first: entries that are trimmed meanwhile are in the archive when that is asked.
     gone = log.floor(streams)
-    if archive is None or gone == START or gone > archive.upto():
+    if archive is None or gone == START or gone > archive.head():
         return gone
     return min(gone, archive.floor(streams))
 
@@ -158,7 +158,7 @@ class TieredHistory:
         logged = self._read_log(stream, after, end, limit)
         if self.archive is None or self.log.floor(stream) <= after:
             return logged
-        archive_end = min(end, self.log.begin() - 1, self.archive.upto())
+        archive_end = min(end, self.log.begin() - 1, self.archive.head())
         if archive_end <= after:
             return logged
         entries, reached = self.archive.page(after, archive_end, limit, stream=stream)

@@ -102,12 +102,12 @@ READ = Operation(
     "readEvents",
     "Read a page of the log",
     (Verb.CONSUME,),
-    description="Events at positions p with `after < p <= upto`. The metadata of the schema have the position "
+    description="Events at positions p with `after < p <= through`. The metadata of the schema have the position "
     "up to which that is complete.",
     parameters=(
         Parameter("stream", "Only this stream", schema=ref("StreamName")),
         Parameter("after", "After this position", schema=with_.CURSOR.schema),
-        Parameter("upto", "Up to this position", schema=ref(POSITION)),
+        Parameter("through", "Up to this position", schema=ref(POSITION)),
     ),
     answers={200: BodyContent({"application/vnd.apache.arrow.stream": None}, "An Arrow stream")},
     problems=(400,),

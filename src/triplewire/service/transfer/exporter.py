@@ -63,10 +63,10 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 class EventPages(Protocol):
     """The events of a lake; `LakeEntries` is one."""
 
-    def upto(self) -> int:
+    def head(self) -> int:
         """Return the position through which it has every event."""
 
-    def page(self, after: int, upto: int, limit: int) -> tuple[pa.Table, int]:
+    def page(self, after: int, through: int, limit: int) -> tuple[pa.Table, int]:
         """Return events in the order of positions, and the position through which these are all."""
 
 
@@ -162,7 +162,7 @@ def _find_start(export: Export, file: StateFile, pages: EventPages, *, resume: b
 
 
 def _start(export: Export, pages: EventPages) -> ExportProgress:
-    stored, through = pages.upto(), export.selection.through
+    stored, through = pages.head(), export.selection.through
     return ExportProgress(export.selection.after, stored if through is None else min(through, stored))
 
 

@@ -46,9 +46,9 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         after = self._options.after
-        upto = min(self._options.upto, self._origin.reach(after))
+        through = min(self._options.through, self._origin.reach(after))
         # Spark takes an empty list for one part that has no name.
-        return self._origin.parts(after, upto) or [ScanRange(after, after)]
+        return self._origin.parts(after, through) or [ScanRange(after, after)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, ScanRange)
@@ -69,7 +69,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._origin = origin
         self._options = options
         self._schema = schema
-        self._last = options.upto
+        self._last = options.through
 
     def initialOffset(self) -> Offset:
         return {"position": self._options.after}

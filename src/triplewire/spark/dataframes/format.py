@@ -137,7 +137,7 @@ READ_OPTIONS = (
     "columns",
     "stream",
     "after",
-    "upto",
+    "through",
     "version",
     "as_of",
     "max_events",
@@ -159,7 +159,7 @@ class ReadOptions:
     """None named: all."""
     stream: str | None = None
     after: int = START
-    upto: int = END
+    through: int = END
     version: int | None = None
     as_of: datetime | None = None
     max_events: int = ontologies.BATCH_EVENTS
@@ -185,7 +185,7 @@ def parse_options(given: Mapping[str, str]) -> ReadOptions:
         columns=tuple(name.strip() for name in said.get("columns", "").split(",") if name.strip()),
         stream=check_stream_name(said["stream"]) if "stream" in said else None,
         after=_parse_position(said, "after", START),
-        upto=_parse_position(said, "upto", END),
+        through=_parse_position(said, "through", END),
         version=_parse_number(said, "version") if "version" in said else None,
         as_of=_parse_time(said["as_of"]) if "as_of" in said else None,
         max_events=_parse_number(said, "max_events", 1) if "max_events" in said else ontologies.BATCH_EVENTS,
@@ -235,10 +235,10 @@ def _parse_time(text: str) -> datetime:
 
 @dataclass
 class ScanRange(InputPartition):
-    """The input of one task: the positions p with `after < p <= upto`, of some files if the origin is a lake."""
+    """The input of one task: the positions p with `after < p <= through`, of some files if the origin is a lake."""
 
     after: int
-    upto: int
+    through: int
     files: tuple[str, ...] = ()
 
 
@@ -252,7 +252,7 @@ class ScanOrigin(Protocol):
         """The position up to which everything can be read now, with at most so many positions after the first that
         holds something; `after` itself if there is nothing new."""
 
-    def parts(self, after: int, upto: int) -> list[ScanRange]:
+    def parts(self, after: int, through: int) -> list[ScanRange]:
         """Divide the positions between two into inputs of tasks, each row in one of them."""
 
     def read(self, part: ScanRange, schema: StructType) -> Iterator[pa.RecordBatch]:

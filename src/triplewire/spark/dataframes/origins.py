@@ -193,18 +193,18 @@ class TableOrigin:
     def reach(self, after: int, most: int | None = None) -> int:
         snapshot = self._snapshot()
         if most is None:
-            return max(after, snapshot.upto)
-        begin = min((each.first - 1 for each in snapshot.files if each.last > after), default=snapshot.upto)
-        return max(after, min(snapshot.upto, max(after, begin) + most))
+            return max(after, snapshot.position)
+        begin = min((each.first - 1 for each in snapshot.files if each.last > after), default=snapshot.position)
+        return max(after, min(snapshot.position, max(after, begin) + most))
 
-    def parts(self, after: int, upto: int) -> list[ScanRange]:
+    def parts(self, after: int, through: int) -> list[ScanRange]:
         snapshot = self._snapshot()
-        files = _within(snapshot.files, after, upto)
+        files = _within(snapshot.files, after, through)
         chosen = [each for each in files if all(one.may_hold(each) for one in self._conditions)]
         if self._options.what == "quads":
             groups = _group_files(chosen, self._part_bytes)
-            return [ScanRange(after, upto, _paths(snapshot, group)) for group in groups]
-        cuts = pairwise(_split_positions(chosen, after, upto, self._part_bytes))
+            return [ScanRange(after, through, _paths(snapshot, group)) for group in groups]
+        cuts = pairwise(_split_positions(chosen, after, through, self._part_bytes))
         found = (ScanRange(first, last, _paths(snapshot, _within(chosen, first, last))) for first, last in cuts)
         return [each for each in found if each.files]
 
@@ -225,7 +225,7 @@ class TableOrigin:
 
     def _chosen(self, part: ScanRange) -> duckdb.Expression:
         position = ColumnExpression("position")
-        inside = (position > ConstantExpression(part.after)) & (position <= ConstantExpression(part.upto))
+        inside = (position > ConstantExpression(part.after)) & (position <= ConstantExpression(part.through))
         others = combine_filters(self._conditions)
         return inside if others is None else inside & others
 
@@ -261,8 +261,8 @@ def _paths(snapshot: Snapshot, files: Iterable[DataFile]) -> tuple[str, ...]:
     return tuple(f"{snapshot.table}/{each.path}" for each in files)
 
 
-def _within(files: Iterable[DataFile], after: int, upto: int) -> list[DataFile]:
-    return [each for each in files if each.last > after and each.first <= upto]
+def _within(files: Iterable[DataFile], after: int, through: int) -> list[DataFile]:
+    return [each for each in files if each.last > after and each.first <= through]
 
 
 def _group_files(files: Sequence[DataFile], part_bytes: int) -> Iterator[list[DataFile]]:
@@ -277,13 +277,13 @@ def _group_files(files: Sequence[DataFile], part_bytes: int) -> Iterator[list[Da
         yield group
 
 
-def _split_positions(files: Sequence[DataFile], after: int, upto: int, part_bytes: int) -> list[int]:
+def _split_positions(files: Sequence[DataFile], after: int, through: int, part_bytes: int) -> list[int]:
     """Return the bounds of parts: each event is assembled in one of them. A file that reaches into several parts is
     read for each."""
     if not files:
         return []
     first = max(after, min(each.first for each in files) - 1)
-    last = min(upto, max(each.last for each in files))
+    last = min(through, max(each.last for each in files))
     size = sum(each.size for each in files)
     count = max(1, min(last - first, round(size / part_bytes)))
     return [first + (last - first) * number // count for number in range(count + 1)]
@@ -310,7 +310,7 @@ class BrokerOrigin:
         self._options = options
         self._stream = options.stream
         self._after = options.after
-        self._upto = options.upto
+        self._through = options.through
 
     def push(self, filters: Iterable[Filter]) -> list[Filter]:
         return [each for each in filters if not self._takes(each)]
@@ -331,16 +331,16 @@ class BrokerOrigin:
             )
         return min(head, max(after, (earliest or 0) - 1) + most)
 
-    def parts(self, after: int, upto: int) -> list[ScanRange]:
-        first, last = max(after, self._after), min(upto, self._upto)
+    def parts(self, after: int, through: int) -> list[ScanRange]:
+        first, last = max(after, self._after), min(through, self._through)
         marks = [*range(first, last, SPARK_PART_EVENTS), last] if first < last else []
         return [ScanRange(begin, end) for begin, end in pairwise(marks)]
 
     def read(self, part: ScanRange, schema: StructType) -> Iterator[pa.RecordBatch]:
         after = part.after
         with _open_client(self._url, self._options.token) as client:
-            while after < part.upto:
-                page = client.page(after, part.upto, self._stream)
+            while after < part.through:
+                page = client.page(after, part.through, self._stream)
                 found = (
                     _explode_quads(page.events, schema)
                     if self._options.what == "quads"
@@ -362,7 +362,7 @@ class BrokerOrigin:
         if isinstance(given, EqualTo | GreaterThan | GreaterThanOrEqual):
             self._after = max(self._after, given.value - (not isinstance(given, GreaterThan)))
         if isinstance(given, EqualTo | LessThan | LessThanOrEqual):
-            self._upto = min(self._upto, given.value - isinstance(given, LessThan))
+            self._through = min(self._through, given.value - isinstance(given, LessThan))
         return True
 
     def _takes_stream(self, name: str) -> bool:

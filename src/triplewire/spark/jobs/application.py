@@ -153,7 +153,7 @@ class PipelineApplication:
         queries = [start_match(work, self.settings.match_interval), start_store(work, self.settings.store_interval)]
         (mark,) = ports.open_registry().put([("pipeline", "start", {"pid": os.getpid(), "at": self.clock.now()})])
         outbox, lake = ports.open_outbox(""), ports.open_lake()
-        while min(outbox.head(), lake.files().upto) < mark and not stop.wait(LOOK_SECONDS):
+        while min(outbox.head(), lake.files().position) < mark and not stop.wait(LOOK_SECONDS):
             _check_queries(queries)
             self._beat("starting")
         warming.join()
@@ -198,7 +198,7 @@ class PipelineApplication:
         """Trim events beyond retention that were both matched and stored, and their matches. The slow lane and
         continuous queries do not hold this up: they could fill the disk."""
         log, outbox = self.ports.open_log(), self.ports.open_outbox("")
-        done = min(outbox.head(), self.ports.open_lake().files().upto)
+        done = min(outbox.head(), self.ports.open_lake().files().position)
         try:
             log.trim(LogRetention(LOG_AGE_SECONDS, LOG_BYTES), before=done)
             oldest = min(log.begin(), done)

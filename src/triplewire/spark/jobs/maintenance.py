@@ -31,6 +31,7 @@ from triplewire.spark.jobs.ports import ErasableStores
 from triplewire.storage.lake.balance import BalanceSettings
 from triplewire.storage.lake.erasure import LakeErasure
 from triplewire.storage.lake.maintenance import (
+    FRESH_FILES,
     MaintenanceContext,
     MaintenanceProgress,
     checkpoint,
@@ -59,10 +60,10 @@ from triplewire.storage.registry.subscriptions import LANE, QUERY, newest_renewa
 STOP_SECONDS: Final = 5.0
 """Time that the maintenance thread has to end when the pipeline stops; it ends with its process in any case."""
 
-HOUSE_SECONDS: Final = 2.0
+MAINTENANCE_SECONDS: Final = 2.0
 """Seconds between two checks of the lake: as often as it grows by a few files."""
 
-HOUSE_PAUSE_SECONDS: Final = 30.0
+MAINTENANCE_PAUSE_SECONDS: Final = 30.0
 """Seconds before maintenance is tried again after a failure, as with a full disk."""
 
 RETAIN_SECONDS: Final = 3_600.0
@@ -98,7 +99,7 @@ class Eraser:
     """The eraser of a lake. It runs requested erasures in order, and repeats no step that was recorded as done."""
 
     stores: ErasableStores
-    house: MaintenanceContext
+    context: MaintenanceContext
     clock: Clock
     memory: float
     """Seconds for which query processes may still hold data that the lake has lost."""
@@ -122,7 +123,7 @@ class Eraser:
         if change.value and not self._passed(change.position):
             return
         if change.value and "history" not in receipt.steps:
-            with hold_maintenance_lock(self.house.table):
+            with hold_maintenance_lock(self.context.table):
                 receipt = self._take_out(erasure_from_change(change), receipt)
         if "history" in receipt.steps and self._is_forgotten(receipt):
             self._finish(change, receipt)
@@ -130,7 +131,7 @@ class Eraser:
     def _passed(self, position: int) -> bool:
         """Whether everything that was read before a position is written. Later reads have no erased data."""
         stores = self.stores
-        heads = [stores.outbox.head(), self.house.lake.files().upto]
+        heads = [stores.outbox.head(), self.context.lake.files().position]
         if stores.registry.list(LANE, limit=1):
             heads.append(stores.outbox.head(OutboxLane.SLOW))
         if stores.registry.list(QUERY, limit=1):
@@ -157,7 +158,7 @@ class Eraser:
 
     def _found(self, erasure: Erasure, receipt: ErasureReceipt) -> tuple[ErasureWork, ErasureReceipt]:
         """Write the losses before any data goes, so that an erasure that is continued knows all of them."""
-        lake = LakeErasure(self.house, erasure)
+        lake = LakeErasure(self.context, erasure)
         losses = lake.remembered()
         if losses is None:
             losses = _merge_losses(lake.losses(), self.stores.log.losses(erasure))
@@ -199,7 +200,7 @@ class Eraser:
     def _history(self, work: ErasureWork, receipt: ErasureReceipt) -> ErasureReceipt | None:
         """Revise the table's log, and drop files that crashes left behind. Files of older versions were rewritten with
         the rest."""
-        named = {*self.house.lake.files().paths}
+        named = {*self.context.lake.files().paths}
         torn = {path for path in work.lake.torn() if str(path) not in named and not self._dropped(path, receipt)}
         waiting = self._torn.setdefault(receipt.id, torn) & torn
         if waiting:
@@ -224,7 +225,7 @@ class Eraser:
         """Erase the name last: without it, the erasure could not be continued."""
         now = self.clock.now()
         if change.value:
-            LakeErasure(self.house, erasure_from_change(change)).forget()
+            LakeErasure(self.context, erasure_from_change(change)).forget()
             self.stores.registry.redact(change.position, REDACTED)
         done = replace(receipt.done("memory", now).done("name", now), completed=now)
         self.stores.registry.put([(ERASING, change.key, None), (ERASURE, change.key, receipt_to_value(done))])
@@ -246,23 +247,27 @@ def _merge_losses(lake: pa.Table, log: pa.Table) -> pa.Table:
     return pa.concat_tables([lake, missing]).sort_by("position")
 
 
-MAINTENANCE_POOL = "housekeeping"
+MAINTENANCE_POOL = "maintenance"
 
 
 @dataclass(frozen=True)
 class MaintenanceRules:
-    """Retention, balance, and the hours for which older versions of a lake can be read."""
+    """When and how a lake is maintained; `hours` is for how long its older versions can be read."""
 
     retention: LakeRetention = field(default_factory=LakeRetention)
     balance: BalanceSettings = field(default_factory=BalanceSettings)
     hours: int = TIME_TRAVEL_HOURS
+    fresh_files: int = FRESH_FILES
+    """Fresh files of the lake from which on they are compacted."""
+    checkpoint_commits: int = CHECKPOINT_COMMITS
+    """Commits of the lake from one checkpoint to the next."""
 
 
 class LakeMaintenance:
     """Maintenance of a lake, one step at a time. A step that fails is tried again later; nothing depends on it."""
 
-    def __init__(self, house: MaintenanceContext, rules: MaintenanceRules, clock: Clock) -> None:
-        self._house = replace(house, told=self._hear)
+    def __init__(self, context: MaintenanceContext, rules: MaintenanceRules, clock: Clock) -> None:
+        self._context = replace(context, report=self._set_progress)
         self._rules = rules
         self._clock = clock
         self._progress: MaintenanceProgress | None = None
@@ -270,20 +275,20 @@ class LakeMaintenance:
         self._moved = 0
         self._checkpoint = -1
         self._swept, self._retained = clock.ticks(), clock.ticks()
-        self._steps: tuple[Callable[[], None], ...] = (self._compact, self._retain, self._write_down, self._sweep)
+        self._steps: tuple[Callable[[], None], ...] = (self._compact, self._retain, self._write_checkpoint, self._sweep)
 
     def state(self) -> Mapping[str, Any]:
         """Return the size of the lake and the current work, for the heartbeat."""
-        told: dict[str, Any] = {**lake_totals(self._house.lake.files()), "moved": self._moved}
+        state: dict[str, Any] = {**lake_totals(self._context.lake.files()), "moved": self._moved}
         now = self._progress
         if now is not None:
-            told |= {"work": now.work, "done": now.done, "of": now.of}
-        return told | ({"error": self._error} if self._error else {})
+            state |= {"work": now.work, "done": now.done, "of": now.of}
+        return state | ({"error": self._error} if self._error else {})
 
     def run_due(self) -> None:
         """Do everything that is due, unless another process holds the maintenance lock."""
         try:
-            with hold_maintenance_lock(self._house.table):
+            with hold_maintenance_lock(self._context.table):
                 for step in self._steps:
                     step()
             self._error = ""
@@ -295,16 +300,16 @@ class LakeMaintenance:
         finally:
             self._progress = None
 
-    def _hear(self, progress: MaintenanceProgress) -> None:
+    def _set_progress(self, progress: MaintenanceProgress) -> None:
         self._progress = progress
 
     def _compact(self) -> None:
-        if is_compaction_due(self._house.lake.files()):
-            self._moved += compact(self._house)
+        if is_compaction_due(self._context.lake.files(), self._rules.fresh_files):
+            self._moved += compact(self._context)
             rebalance(
-                self._house,
+                self._context,
                 self._rules.balance,
-                load_read_counts(self._house.table.with_name("reads"), self._clock.now()),
+                load_read_counts(self._context.table.with_name("reads"), self._clock.now()),
             )
 
     def _retain(self) -> None:
@@ -314,22 +319,22 @@ class LakeMaintenance:
             return
         self._retained = self._clock.ticks()
         lost = apply_retention(
-            self._house, self._rules.retention, datetime.fromtimestamp(self._clock.now() / 1_000_000, UTC)
+            self._context, self._rules.retention, datetime.fromtimestamp(self._clock.now() / 1_000_000, UTC)
         )
         if lost:
             logger.info("retention dropped %s quads", lost)
 
-    def _write_down(self) -> None:
-        version = self._house.lake.files().version
-        if version - self._checkpoint >= CHECKPOINT_COMMITS:
-            self._checkpoint = checkpoint(self._house.table, self._rules.hours) or -1
+    def _write_checkpoint(self) -> None:
+        version = self._context.lake.files().version
+        if version - self._checkpoint >= self._rules.checkpoint_commits:
+            self._checkpoint = checkpoint(self._context.table, self._rules.hours) or -1
 
     def _sweep(self) -> None:
         if self._clock.ticks() - self._swept < VACUUM_SECONDS:
             return
         self._swept = self._clock.ticks()
         self._progress = MaintenanceProgress("vacuum", 0, 0)
-        vacuum(self._house.table, self._rules.hours)
+        vacuum(self._context.table, self._rules.hours)
 
 
 class MaintenanceThread:
@@ -351,12 +356,12 @@ class MaintenanceThread:
 
     def _run(self) -> None:
         self._context.setLocalProperty("spark.scheduler.pool", MAINTENANCE_POOL)
-        self._context.setJobGroup(MAINTENANCE_POOL, "looks after the lake", interruptOnCancel=True)
-        while not self._stop.wait(HOUSE_SECONDS):
+        self._context.setJobGroup(MAINTENANCE_POOL, "maintains the lake", interruptOnCancel=True)
+        while not self._stop.wait(MAINTENANCE_SECONDS):
             try:
                 self._eraser.advance()
                 self._keeper.run_due()
             except Exception:
                 if not self._stop.is_set():
                     logger.exception("maintenance failed and is tried again")
-                    self._stop.wait(HOUSE_PAUSE_SECONDS)
+                    self._stop.wait(MAINTENANCE_PAUSE_SECONDS)

@@ -181,7 +181,7 @@ def start_store(work: JobContext, interval: float) -> StreamingQuery:
     waits. Spark itself begins batches only at whole intervals."""
     ports, checkpoint = work.ports, Checkpoint(work.checkpoints / "store")
     lake = ports.open_lake()
-    batching = Batching(lake.files().upto, work.cores, STORE_EVENTS, STORE_TEXT_BYTES, interval)
+    batching = Batching(lake.files().position, work.cores, STORE_EVENTS, STORE_TEXT_BYTES, interval)
     streaming = StreamingJob("store", checkpoint, batching, interval=0.0, rest=interval / 4)
 
     def commit(entries: DataFrame, number: int) -> None:

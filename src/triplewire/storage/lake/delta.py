@@ -1,7 +1,6 @@
 """The Delta twin of the lake: one Delta table on a file system, committed by delta-rs.
 
-A reader that polls follows the table's log from commit to commit: to list all files takes delta-rs the longer the
-more
+A reader that polls follows the table's log from commit to commit: to list all files takes delta-rs the longer the more
 there are, even if only one was added.
 """
 
@@ -41,7 +40,7 @@ RETENTION_STREAMS: Final = 1_000
 good. For more streams there is one common position."""
 
 
-UPTO = "triplewire.upto"
+POSITION = "triplewire.position"
 """The application transaction whose version is the position up to which the table is complete."""
 REMOVALS = "triplewire.removals"
 """Likewise, how many changes took rows away."""
@@ -82,7 +81,8 @@ class CommitFiles:
 
     added: dict[str, DataFile] = field(default_factory=dict)
     removed: set[str] = field(default_factory=set)
-    marks: dict[str, int] = field(default_factory=dict)
+    versions: dict[str, int] = field(default_factory=dict)
+    """Of application transactions."""
 
     @classmethod
     def of(cls, entry: bytes) -> CommitFiles | None:
@@ -90,19 +90,19 @@ class CommitFiles:
         were, under the same names."""
         made = cls()
         understood = all(made._take(*action) for action in _actions(entry))
-        return made if understood and REMOVALS not in made.marks else None
+        return made if understood and REMOVALS not in made.versions else None
 
     def applied(self, snapshot: Snapshot) -> Snapshot:
         """The next version."""
         gone = self.removed | self.added.keys()
         files = [each for each in snapshot.files if each.path not in gone] if gone else [*snapshot.files]
         for each in self.added.values():
-            insort(files, each, key=DataFile.place)
+            insort(files, each, key=DataFile.order)
         return replace(
             snapshot,
             version=snapshot.version + 1,
-            upto=self.marks.get(UPTO, snapshot.upto),
-            zones=self.marks.get(ZONES, snapshot.zones),
+            position=self.versions.get(POSITION, snapshot.position),
+            zones=self.versions.get(ZONES, snapshot.zones),
             files=tuple(files),
         )
 
@@ -115,7 +115,7 @@ class CommitFiles:
             case "remove":
                 self.removed.add(unquote(said["path"]))
             case "txn":
-                self.marks[said["appId"]] = said["version"]
+                self.versions[said["appId"]] = said["version"]
             case _:
                 return kind == "commitInfo"
         return True
@@ -148,8 +148,9 @@ class DeltaLake:
     """One Delta table. Every batch that is committed carries two application transactions: its number, by which it is
     recognised when it is replayed, and the position up to which the table now speaks."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, retention_streams: int = RETENTION_STREAMS) -> None:
         self._path = path.absolute()
+        self._retention_streams = retention_streams
         self._table: DeltaTable | None = None
         self._snapshot: Snapshot | None = None
         self._floors: tuple[int, dict[str | None, int]] = (0, {})
@@ -162,7 +163,7 @@ class DeltaLake:
             done = table.transaction_version(batch.query)
             if done is not None and done >= batch.number:
                 return False
-            marks = [Transaction(batch.query, batch.number), Transaction(UPTO, batch.upto)]
+            marks = [Transaction(batch.query, batch.number), Transaction(POSITION, batch.position)]
             self._write(table, [_add_action(each, new=True) for each in files], marks)
             return True
 
@@ -174,7 +175,7 @@ class DeltaLake:
                 raise Conflict(f"the lake has no file {gone[0]} any more: look at it again")
             added = [_add_action(each, new=change.lost) for each in change.added]
             removed = [_remove_action(each, lost=change.lost) for each in change.removed]
-            self._write(table, [*removed, *added], _marks(table, change))
+            self._write(table, [*removed, *added], self._transactions(table, change))
 
     def files(self, at: VersionOrTime | None = None) -> Snapshot:
         with self._lock:
@@ -243,6 +244,23 @@ class DeltaLake:
         sync(commit)
         sync(commit.parent)
 
+    def _transactions(self, table: DeltaTable, change: TableChange) -> list[Transaction]:
+        found = [Transaction(CHANGES, _value_or(table.transaction_version(CHANGES), 0) + 1)]
+        if change.lost:
+            found.append(Transaction(REMOVALS, _value_or(table.transaction_version(REMOVALS), 0) + 1))
+        if change.zones is not None:
+            found.append(Transaction(ZONES, change.zones))
+        for name, position in self._floor_positions(change.floors).items():
+            found.append(Transaction(name, max(position, _value_or(table.transaction_version(name), START))))
+        return found
+
+    def _floor_positions(self, floors: Mapping[str, int]) -> dict[str, int]:
+        """Positions by transaction. These stay in the table's log for good, so that there are not too many."""
+        if not floors:
+            return {}
+        named = floors if len(floors) <= self._retention_streams else {OTHERS: max(floors.values())}
+        return {FLOOR: max(floors.values()), **{_floor(stream): position for stream, position in named.items()}}
+
     def _current(self) -> DeltaTable | None:
         """The table at its newest version, opened once; None while there is none."""
         if self._table is not None:
@@ -274,10 +292,10 @@ def _snapshot(table: DeltaTable, path: Path, before: Snapshot | None = None) -> 
     return Snapshot(
         str(path),
         table.version(),
-        table.transaction_version(UPTO) or 0,
+        table.transaction_version(POSITION) or 0,
         table.transaction_version(REMOVALS) or 0,
         _value_or(table.transaction_version(ZONES), -1),
-        tuple(sorted((known[name] for name in names), key=DataFile.place)),
+        tuple(sorted((known[name] for name in names), key=DataFile.order)),
     )
 
 
@@ -302,25 +320,6 @@ def _open_past(path: Path, at: VersionOrTime) -> Snapshot:
 def _committed_at(table: DeltaTable) -> datetime:
     """The commit time of a version. For times before the oldest version, the table returns that one."""
     return datetime.fromtimestamp(table.history(1)[0]["timestamp"] / 1_000, UTC)
-
-
-def _marks(table: DeltaTable, change: TableChange) -> list[Transaction]:
-    marks = [Transaction(CHANGES, _value_or(table.transaction_version(CHANGES), 0) + 1)]
-    if change.lost:
-        marks.append(Transaction(REMOVALS, _value_or(table.transaction_version(REMOVALS), 0) + 1))
-    if change.zones is not None:
-        marks.append(Transaction(ZONES, change.zones))
-    for name, position in _floors(change.floors).items():
-        marks.append(Transaction(name, max(position, _value_or(table.transaction_version(name), START))))
-    return marks
-
-
-def _floors(floors: Mapping[str, int]) -> dict[str, int]:
-    """The marks of what streams lost. Marks stay in the table's log for good, so that there are not too many."""
-    if not floors:
-        return {}
-    named = floors if len(floors) <= RETENTION_STREAMS else {OTHERS: max(floors.values())}
-    return {FLOOR: max(floors.values()), **{_floor(stream): position for stream, position in named.items()}}
 
 
 def _floor(stream: str) -> str:

@@ -30,7 +30,7 @@ LAKE_ENTRIES = pa.schema([ENTRIES.field(name) for name in MATCHED_COLUMNS])
 # The first events that fit, by number and by size, are found before any text is put together.
 _PAGE = """
 WITH stored AS (
-    SELECT * FROM read_parquet($files) WHERE position > $after AND position <= $upto{within}
+    SELECT * FROM read_parquet($files) WHERE position > $after AND position <= $through{within}
 ), found AS (
     SELECT * FROM stored{having}
 ), sizes AS (
@@ -67,35 +67,41 @@ class LakeEntries:
     """The events of a lake, page by page. Any thread may use it; they take turns."""
 
     def __init__(
-        self, lake: RetentionAwareLake, size: int = LAKE_PAGE_BYTES, pending: Callable[[], Sequence[Erasure]] = tuple
+        self,
+        lake: RetentionAwareLake,
+        size: int = LAKE_PAGE_BYTES,
+        pending: Callable[[], Sequence[Erasure]] = tuple,
+        *,
+        page_files: int = LAKE_PAGE_FILES,
     ) -> None:
         """A page has at most `size` bytes of text and extensions, and the rest of the event that exceeds that. Events
-        that are being erased (`pending`) are left out."""
+        that are being erased (`pending`) are left out. At most `page_files` are opened at once."""
+        self._page_files = page_files
         self._lake = lake
         self._size = size
         self._pending = pending
         self._turn = Lock()
         self._duck = connect_duckdb()
 
-    def upto(self) -> int:
+    def head(self) -> int:
         """The position up to which the lake has every event."""
-        return self._lake.files().upto
+        return self._lake.files().position
 
     def floor(self, stream: str | None = None) -> int:
         """The newest position of an event of a stream, or of any, that the lake was not to keep any longer."""
         return self._lake.floor(stream)
 
     def page(
-        self, after: int, upto: int, limit: int, predicates: Sequence[str] = (), stream: str | None = None
+        self, after: int, through: int, limit: int, predicates: Sequence[str] = (), stream: str | None = None
     ) -> tuple[pa.Table, int]:
-        """At most `limit` entries at positions p with `after < p <= upto`, in order, as a `RECALLED` table; and the
-        position up to which these are all. Only events that have all of some predicates, if any are named, and of one
-        stream, if it is. Few files are opened, so there may be none where more are to come."""
+        """At most `limit` entries at positions p with `after < p <= through`, in order, as a `LAKE_ENTRIES` table, and
+        the position up to which these are all. Only events that have all of some predicates, if any are named, and of
+        one stream, if it is. Few files are opened, so there may be none where more are to come."""
         # Each file has an event for the page, or nearly each.
-        files, end = _choose_files(self._lake.files(), after, upto, min(limit, LAKE_PAGE_FILES), stream)
+        files, end = _choose_files(self._lake.files(), after, through, min(limit, self._page_files), stream)
         if not files:
             return LAKE_ENTRIES.empty_table(), end
-        asked = {"files": files, "after": after, "upto": end, "limit": limit, "size": self._size}
+        asked = {"files": files, "after": after, "through": end, "limit": limit, "size": self._size}
         asked |= _predicate_parameters(predicates) | ({} if stream is None else {"stream": stream})
         with self._turn:
             found = pa.table(self._duck.sql(_sql(len(predicates), stream), params=asked)).cast(LAKE_ENTRIES)
@@ -137,14 +143,14 @@ def _may_have(file: DataFile, column: str, value: str) -> bool:
 
 
 def _choose_files(
-    snapshot: Snapshot, after: int, upto: int, most: int, stream: str | None = None
+    snapshot: Snapshot, after: int, through: int, most: int, stream: str | None = None
 ) -> tuple[list[str], int]:
     """The files to open for the next events, and the position up to which they hold everything. The files of one range
     of time, one per zone, belong together."""
     inside = [
         each
         for each in snapshot.files
-        if each.last > after and each.first <= upto and (stream is None or _may_have(each, "stream", stream))
+        if each.last > after and each.first <= through and (stream is None or _may_have(each, "stream", stream))
     ]
-    end = upto if len(inside) <= most else min(upto, max(each.last for each in inside[:most]))
+    end = through if len(inside) <= most else min(through, max(each.last for each in inside[:most]))
     return [f"{snapshot.table}/{each.path}" for each in inside if each.first <= end], end

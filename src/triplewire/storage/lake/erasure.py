@@ -49,7 +49,7 @@ _LEAST = "<"
 class LayoutRedaction:
     """The bounds of all zone maps that a lake has had."""
 
-    house: MaintenanceContext
+    context: MaintenanceContext
     erasure: Erasure
 
     def revise(self) -> int:
@@ -57,12 +57,12 @@ class LayoutRedaction:
         is erased must be gone from them. Done again it does nothing."""
         if self.erasure.scope is ErasureScope.SOURCE:
             return 0
-        table = self.house.maps.path
+        table = self.context.maps.path
         revised = {path: self._revised(path) for path in table.glob("*.parquet")}
         known = {path.name: _write_layout(path, found) for path, found in revised.items() if found is not None}
         if known:
             DeltaLogRedaction(table, known).revise()
-            self.house.maps.forget()
+            self.context.maps.forget()
         return len(known)
 
     def _revised(self, path: Path) -> pa.Table | None:
@@ -81,7 +81,7 @@ class LayoutRedaction:
 
     def _instead(self, dimension: str, bound: str, order: str, lower: str) -> str:
         """A bound that parts the same rows, and is above another."""
-        paths = list(self.house.lake.files().paths)
+        paths = list(self.context.lake.files().paths)
         placed = find_transformation(order)
         column = to_sql(placed.of_column(exp.column(dimension)), "duckdb")
         below = to_sql(below_expression(dimension, bound, placed), "duckdb")
@@ -144,7 +144,7 @@ WHERE {gone} OR (position, quad) IN (SELECT (position, first) FROM moved)
 class LakeErasure:
     """One erasure in one lake. Its steps need the maintenance lock."""
 
-    house: MaintenanceContext
+    context: MaintenanceContext
     erasure: Erasure
 
     def losses(self) -> pa.Table:
@@ -165,23 +165,23 @@ class LakeErasure:
         """Take the rows out of all files and tell the table so; how many files were written anew."""
         self._sweep()
         blot = Redaction(self.erasure, shifted_events(self._remembered))
-        # What was moved to another file in between, by another who kept house, is found there.
+        # Rows that other maintenance has moved to another file meanwhile are found there.
         while holding := self._holding(blot.moved):
             self._apply(blot, holding)
         known = self._rewritten()
-        now = {each.path: each for each in self.house.lake.files().files}
+        now = {each.path: each for each in self.context.lake.files().files}
         ours = [known[path] for path in known.keys() & now.keys()]
         if ours:
             emptied = tuple(now[each.path] for each in ours if not each.rows)
-            self.house.lake.replace(TableChange(emptied, tuple(each for each in ours if each.rows), lost=True))
+            self.context.lake.replace(TableChange(emptied, tuple(each for each in ours if each.rows), lost=True))
         return len(known)
 
     def revise(self) -> int:
         """Take values that are gone out of what the table's log says, and the name out of the zone maps; how many
         files of these were written anew."""
         return (
-            DeltaLogRedaction(self.house.table, self._rewritten()).revise()
-            + LayoutRedaction(self.house, self.erasure).revise()
+            DeltaLogRedaction(self.context.table, self._rewritten()).revise()
+            + LayoutRedaction(self.context, self.erasure).revise()
         )
 
     def torn(self) -> list[Path]:
@@ -194,7 +194,7 @@ class LakeErasure:
 
     @property
     def _notes(self) -> Path:
-        return self.house.table.parent / "erasures" / f"{self.erasure.id}.parquet"
+        return self.context.table.parent / "erasures" / f"{self.erasure.id}.parquet"
 
     @property
     def _remembered(self) -> pa.Table:
@@ -202,12 +202,12 @@ class LakeErasure:
         return LOSSES.empty_table() if found is None else found
 
     def _apply(self, blot: Redaction, files: list[str]) -> None:
-        self.house.told(MaintenanceProgress("erasing", 0, len(files)))
+        self.context.report(MaintenanceProgress("erasing", 0, len(files)))
         done = 0
-        for some in spread_items(files, -(-len(files) // self.house.tasks)):
-            self.house.run(partial(_apply_redaction, blot), some)
+        for some in spread_items(files, -(-len(files) // self.context.tasks)):
+            self.context.run(partial(_apply_redaction, blot), some)
             done += len(some)
-            self.house.told(MaintenanceProgress("erasing", done, len(files)))
+            self.context.report(MaintenanceProgress("erasing", done, len(files)))
 
     def _holding(self, firsts: pa.Table) -> list[str]:
         found: list[str] = self._asked(_HOLDING, firsts)["filename"].to_pylist()
@@ -216,7 +216,7 @@ class LakeErasure:
     def _rewritten(self) -> Mapping[str, DataFile]:
         """All files that were written anew for this, as they are now, by their paths."""
         files = [path for path in self._files() if _is_whole(path) and self.erasure.id in read_erasure_marks(path)]
-        return {each.path: each for each in (_measure_file(self.house.table, path) for path in files)}
+        return {each.path: each for each in (_measure_file(self.context.table, path) for path in files)}
 
     def _asked(self, query: str, firsts: pa.Table | None = None) -> pa.Table:
         condition, asked = erased_condition(self.erasure)
@@ -230,13 +230,13 @@ class LakeErasure:
 
     def _files(self) -> Iterator[Path]:
         """All data files on the disk, whether any version of the table names them or not."""
-        for path in sorted(self.house.table.glob("**/*.parquet")):
+        for path in sorted(self.context.table.glob("**/*.parquet")):
             if "_delta_log" not in path.parts:
                 yield path
 
     def _sweep(self) -> None:
         """Temporary files of writers that have crashed."""
-        for path in self.house.table.parent.glob(f"**/*{UNFINISHED}"):
+        for path in self.context.table.parent.glob(f"**/*{UNFINISHED}"):
             path.unlink(missing_ok=True)
 
 

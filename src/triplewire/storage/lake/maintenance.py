@@ -32,7 +32,7 @@ COMPACTED_QUADS: Final = 1_000_000
 """Quads that are sorted into zones at once. They are in the memory of a worker then: some 400 MB."""
 
 TASK_QUADS: Final = 100_000
-"""Quads that one task of the housekeeping sorts, about: half a second, for which other tasks may wait."""
+"""Quads that one maintenance task sorts, about: half a second, for which other tasks may wait."""
 
 FILES_TARGET: Final = 2_000
 """Files that hold the whole lake, about: fewer tell a query less of where it must look, more take longer to list."""
@@ -128,26 +128,32 @@ def ignore_progress(progress: MaintenanceProgress) -> None:
 
 @dataclass(frozen=True)
 class MaintenanceContext:
-    """One lake, kept by one keeper at a time. So many `tasks` run at once; `told` hears of progress."""
+    """One lake, maintained by one process at a time. So many `tasks` run at once; `report` is called with progress."""
 
     lake: Lake
     table: Path
     maps: ZoneLayoutStore
     run: TaskRunner = run_sequentially
     tasks: int = 1
-    told: Callable[[MaintenanceProgress], None] = ignore_progress
+    report: Callable[[MaintenanceProgress], None] = ignore_progress
+    file_quads: int = FILE_QUADS
+    """Quads of a file of a small lake."""
 
     def zones(self, snapshot: Snapshot) -> ZoneLayout:
         return self.maps.read(snapshot.zones)
 
-    def rewritten(self, work: str, rewrites: Sequence[FileRewrite], rows: int) -> tuple[DataFile, ...]:
-        """The files that the rewrites of `rows` quads in all make, which wait for their commit. A few at a time: in
+    def file_rows(self, snapshot: Snapshot) -> int:
+        """How many quads a file should have: `FILES_TARGET` files of them hold the table."""
+        return max(self.file_quads, count_quads(snapshot.files) // FILES_TARGET)
+
+    def rewrite(self, work: str, rewrites: Sequence[FileRewrite], rows: int) -> tuple[DataFile, ...]:
+        """Run rewrites of `rows` quads in all; return their files, which wait for their commit. A few run at a time: in
         between, others have their turn."""
         made: list[DataFile] = []
-        self.told(MaintenanceProgress(work, 0, rows))
+        self.report(MaintenanceProgress(work, 0, rows))
         for first in range(0, len(rewrites), self.tasks):
             made += self.run(partial(rewrite_files, self.table), rewrites[first : first + self.tasks])
-            self.told(MaintenanceProgress(work, count_quads(made), rows))
+            self.report(MaintenanceProgress(work, count_quads(made), rows))
         return tuple(made)
 
 
@@ -165,46 +171,42 @@ def spread_items(items: Sequence[T], parts: int) -> Iterator[tuple[T, ...]]:
 _TIER = 4
 
 
-def compact(house: MaintenanceContext) -> int:
+def compact(context: MaintenanceContext) -> int:
     """Sort all that is fresh now into its zones, then merge what is small; how many quads were rewritten. Each step is
     a commit of its own, so that what was done stays done."""
-    upto = house.lake.files().upto
-    return sum(iter(partial(_sort, house, upto), 0)) + sum(iter(partial(_merge, house), 0))
+    through = context.lake.files().position
+    return sum(iter(partial(_sort, context, through), 0)) + sum(iter(partial(_merge, context), 0))
 
 
-def _sort(house: MaintenanceContext, upto: int) -> int:
+def _sort(context: MaintenanceContext, through: int) -> int:
     """The oldest of what is fresh, up to a position."""
-    snapshot = house.lake.files()
-    files = tuple(each for each in sortable_files(snapshot) if each.last <= upto)
+    snapshot = context.lake.files()
+    files = tuple(each for each in sortable_files(snapshot) if each.last <= through)
     if not files:
         return 0
-    zones = house.zones(snapshot)
-    paths, rows = tuple(each.path for each in files), file_rows(snapshot)
+    zones = context.zones(snapshot)
+    paths, rows = tuple(each.path for each in files), context.file_rows(snapshot)
     assigned = to_sql(zone_expression(zones), "duckdb")
-    parts = max(house.tasks, count_quads(files) // TASK_QUADS)
+    parts = max(context.tasks, count_quads(files) // TASK_QUADS)
     rewrites = [
         FileRewrite(paths, rows, some, assigned) for some in spread_items([each.id for each in zones.zones], parts)
     ]
-    made = house.rewritten("sorting into zones", rewrites, count_quads(files))
-    house.lake.replace(TableChange(files, made))
+    made = context.rewrite("sorting into zones", rewrites, count_quads(files))
+    context.lake.replace(TableChange(files, made))
     return count_quads(files)
 
 
-def _merge(house: MaintenanceContext) -> int:
+def _merge(context: MaintenanceContext) -> int:
     """Zones that are small now, which may make others small."""
-    groups = mergeable_groups(house.lake.files())
+    snapshot = context.lake.files()
+    groups = mergeable_groups(snapshot, context.file_rows(snapshot))
     gone = tuple(each for group in groups for each in group)
     rewrites = [
         FileRewrite(tuple(each.path for each in group), count_quads(group), (str(group[0].zone),)) for group in groups
     ]
     if gone:
-        house.lake.replace(TableChange(gone, house.rewritten("merging small files", rewrites, count_quads(gone))))
+        context.lake.replace(TableChange(gone, context.rewrite("merging small files", rewrites, count_quads(gone))))
     return count_quads(gone)
-
-
-def file_rows(snapshot: Snapshot) -> int:
-    """How many quads a file should have: two thousand files of them hold the table."""
-    return max(FILE_QUADS, count_quads(snapshot.files) // FILES_TARGET)
 
 
 def fresh_files(snapshot: Snapshot) -> tuple[DataFile, ...]:
@@ -212,10 +214,10 @@ def fresh_files(snapshot: Snapshot) -> tuple[DataFile, ...]:
     return tuple(each for each in snapshot.files if each.zone is None)
 
 
-def is_compaction_due(snapshot: Snapshot) -> bool:
-    """Are there so many small files that compaction pays?"""
+def is_compaction_due(snapshot: Snapshot, files: int = FRESH_FILES) -> bool:
+    """Whether there are so many fresh files, or quads in them, that compaction pays."""
     waiting = fresh_files(snapshot)
-    return len(waiting) >= FRESH_FILES or count_quads(waiting) >= COMPACTED_QUADS
+    return len(waiting) >= files or count_quads(waiting) >= COMPACTED_QUADS
 
 
 def sortable_files(snapshot: Snapshot) -> tuple[DataFile, ...]:
@@ -228,11 +230,10 @@ def sortable_files(snapshot: Snapshot) -> tuple[DataFile, ...]:
     return tuple(taken)
 
 
-def mergeable_groups(snapshot: Snapshot) -> list[tuple[DataFile, ...]]:
+def mergeable_groups(snapshot: Snapshot, file_rows: int) -> list[tuple[DataFile, ...]]:
     """Groups of files, each of which should be one; those of a group lie side by side in one zone. Half of what a file
     should have is enough."""
-    wanted = file_rows(snapshot) // 2
-    return [group for files in group_by_zone(snapshot).values() for group in _groups(files, wanted)]
+    return [group for files in group_by_zone(snapshot).values() for group in _groups(files, file_rows // 2)]
 
 
 def group_by_zone(snapshot: Snapshot) -> dict[str, list[DataFile]]:

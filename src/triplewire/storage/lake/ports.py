@@ -34,8 +34,8 @@ class DataFile:
         """The lowest position in it."""
         return int(self._positions[0])
 
-    def place(self) -> tuple[int, str]:
-        """Among the files of a snapshot."""
+    def order(self) -> tuple[int, str]:
+        """The sort key among the files of a snapshot."""
         return self.first, self.path
 
     @cached_property
@@ -56,7 +56,7 @@ class CommitBatch:
 
     query: str
     number: int
-    upto: int
+    position: int
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,11 @@ class Snapshot:
     table: str
     """Where it lies."""
     version: int
-    upto: int
+    position: int
     """The position up to which it is complete."""
     removals: int
     """How many changes took rows away. Where it is the same in two snapshots, the later one has all rows of the
-    earlier, and others only at positions after the earlier's `upto`."""
+    earlier, and others only at positions after the earlier's `position`."""
     zones: int
     """The version of the zone map that its files follow; -1 while all space is one zone."""
     files: tuple[DataFile, ...]
@@ -109,7 +109,7 @@ class Snapshot:
 
 
 class Lake(Protocol):
-    """The table. One process appends and one keeps house, at the same time; any number of readers see whole commits
+    """The table. One process appends and one maintains it, at the same time; any number of readers see whole commits
     only."""
 
     def commit(self, batch: CommitBatch, files: Sequence[DataFile]) -> bool:

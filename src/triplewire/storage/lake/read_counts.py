@@ -36,7 +36,9 @@ _FORGOTTEN = 24 * _HOUR
 class ReadCounter:
     """Reads of one process by zone. Counts are worth no failing query: if they cannot be written, they are dropped."""
 
-    def __init__(self, directory: Path, clock: Clock) -> None:
+    def __init__(self, directory: Path, clock: Clock, *, zones: int = READ_COUNT_ZONES) -> None:
+        """Counts of at most `zones` are kept, those that are read most."""
+        self._zones = zones
         self._path = directory / f"{uuid4().hex}.json"
         self._clock = clock
         self._counts: dict[str, float] = {}
@@ -67,7 +69,7 @@ class ReadCounter:
     def _fade(self) -> None:
         now = self._clock.now()
         left = _decay(self._counted, now)
-        most = nlargest(READ_COUNT_ZONES, self._counts.items(), key=itemgetter(1))
+        most = nlargest(self._zones, self._counts.items(), key=itemgetter(1))
         self._counts, self._counted = {zone: count * left for zone, count in most}, now
 
 

@@ -23,7 +23,7 @@ from triplewire.sparql import to_sql
 from triplewire.storage.lake.balance import BalanceSettings, LoadVerdict, ZoneLoad, estimate_loads, judge_load
 from triplewire.storage.lake.data_files import connect_duckdb, parquet_relation
 from triplewire.storage.lake.keys import KEYED, QuadPoint, row_points
-from triplewire.storage.lake.maintenance import FileRewrite, MaintenanceContext, count_quads, file_rows, group_by_zone
+from triplewire.storage.lake.maintenance import FileRewrite, MaintenanceContext, count_quads, group_by_zone
 from triplewire.storage.lake.ports import DataFile, Snapshot, TableChange
 from triplewire.storage.lake.splits import (
     DIMENSION_CHOICES,
@@ -332,30 +332,30 @@ ReadCounts = Mapping[str, float]
 
 
 def rebalance(
-    house: MaintenanceContext, settings: BalanceSettings, reads: ReadCounts | None = None, *, reorder: bool = False
+    context: MaintenanceContext, settings: BalanceSettings, reads: ReadCounts | None = None, *, reorder: bool = False
 ) -> RebalancePlan:
     """Split and merge zones until their load is even; what was done. The order of terms stays that of the map, unless
     there is no map yet or it is to be changed, which moves everything."""
-    snapshot = house.lake.files()
-    zones, loads = house.zones(snapshot), measure_zones(snapshot, reads or {})
+    snapshot = context.lake.files()
+    zones, loads = context.zones(snapshot), measure_zones(snapshot, reads or {})
     if zones.order != settings.transformation and (reorder or snapshot.zones < 0):
-        return _reorder(house, snapshot, settings)
+        return _reorder(context, snapshot, settings)
     if is_balanced(loads, zones, settings):
         return RebalancePlan(zones, zones, ())
-    made = plan_rebalance(zones, loads, sample_zones(house, snapshot, zones), settings)
+    made = plan_rebalance(zones, loads, sample_zones(context, snapshot, zones), settings)
     for move in made.moves:
-        _relocate(house, move, zones.order)
+        _relocate(context, move, zones.order)
     return made
 
 
-def _reorder(house: MaintenanceContext, snapshot: Snapshot, settings: BalanceSettings) -> RebalancePlan:
+def _reorder(context: MaintenanceContext, snapshot: Snapshot, settings: BalanceSettings) -> RebalancePlan:
     """Everything moves at once: boxes of one order mean nothing in another."""
-    zones = house.zones(snapshot)
+    zones = context.zones(snapshot)
     whole = ZoneLayout((Zone(zones.unused, SPACE),), settings.transformation)
     loads = sum(measure_zones(snapshot, {}).values(), ZoneLoad())
-    seen = [point for its in sample_zones(house, snapshot, whole).values() for point in its]
+    seen = [point for its in sample_zones(context, snapshot, whole).values() for point in its]
     made = plan_rebalance(whole, {zones.unused: loads}, {zones.unused: seen}, settings)
-    _relocate(house, ZoneMove(zones.zones, made.after.zones), settings.transformation)
+    _relocate(context, ZoneMove(zones.zones, made.after.zones), settings.transformation)
     return RebalancePlan(zones, made.after, made.steps)
 
 
@@ -382,14 +382,14 @@ class _SampledFiles:
     rows: int
 
 
-def sample_zones(house: MaintenanceContext, snapshot: Snapshot, zones: ZoneLayout) -> dict[str, list[QuadPoint]]:
+def sample_zones(context: MaintenanceContext, snapshot: Snapshot, zones: ZoneLayout) -> dict[str, list[QuadPoint]]:
     """Points of each zone, in the order of the map, taken from files that are spread over time."""
     total = max(1, count_quads(snapshot.files))
     looks = [
         _SampledFiles(zone, _choose_spread(files), max(1, ZONE_SAMPLE * count_quads(files) // total))
         for zone, files in group_by_zone(snapshot).items()
     ]
-    found = house.run(partial(_read_points, house.table), looks) if looks else []
+    found = context.run(partial(_read_points, context.table), looks) if looks else []
     return {zone: [zones.placed(each) for each in its] for zone, its in found}
 
 
@@ -406,15 +406,17 @@ def _read_points(table: Path, look: _SampledFiles) -> Iterator[tuple[str, list[Q
     yield look.zone, row_points(rows)
 
 
-def _relocate(house: MaintenanceContext, move: ZoneMove, order: str) -> None:
+def _relocate(context: MaintenanceContext, move: ZoneMove, order: str) -> None:
     """Rows of the zones that go into those that come."""
-    snapshot = house.lake.files()
+    snapshot = context.lake.files()
     gone = {zone.id for zone in move.gone}
-    zones = house.zones(snapshot)
+    zones = context.zones(snapshot)
     after = ZoneLayout((*(each for each in zones.zones if each.id not in gone), *move.made), order)
     files = tuple(each for each in snapshot.files if each.zone in gone)
-    made = house.rewritten("balancing zones", [*_rewrites(files, after, move, file_rows(snapshot))], count_quads(files))
-    house.lake.replace(TableChange(files, made, zones=house.maps.write(after)))
+    made = context.rewrite(
+        "balancing zones", [*_rewrites(files, after, move, context.file_rows(snapshot))], count_quads(files)
+    )
+    context.lake.replace(TableChange(files, made, zones=context.maps.write(after)))
 
 
 def _rewrites(files: Sequence[DataFile], after: ZoneLayout, move: ZoneMove, rows: int) -> Iterator[FileRewrite]:

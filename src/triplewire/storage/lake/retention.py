@@ -51,18 +51,18 @@ class LakeRetention:
         return min(ages, default=None)
 
 
-def apply_retention(house: MaintenanceContext, retention: LakeRetention, now: datetime) -> int:
+def apply_retention(context: MaintenanceContext, retention: LakeRetention, now: datetime) -> int:
     """Let go of what is too old or too much, in one commit; how many quads."""
-    snapshot = house.lake.files()
+    snapshot = context.lake.files()
     gone = [*_too_old(retention, now), *_too_much(retention, snapshot)]
     if not gone:
         return 0
     condition = " OR ".join(f"({each})" for each in gone)
-    house.told(MaintenanceProgress("looking for what is too old", 0, count_quads(snapshot.files)))
-    found = house.run(partial(_count_rows, house.table, condition), snapshot.files)
+    context.report(MaintenanceProgress("looking for what is too old", 0, count_quads(snapshot.files)))
+    found = context.run(partial(_count_rows, context.table, condition), snapshot.files)
     affected = [(file, lost) for file, lost in found if lost]
     if affected:
-        _drop(house, affected, condition)
+        _drop(context, affected, condition)
     return sum(each.quads for _, lost in affected for each in lost)
 
 
@@ -117,14 +117,14 @@ def _count_rows(table: Path, condition: str, file: DataFile) -> list[tuple[DataF
 
 
 def _drop(
-    house: MaintenanceContext, affected: Sequence[tuple[DataFile, tuple[StreamLoss, ...]]], condition: str
+    context: MaintenanceContext, affected: Sequence[tuple[DataFile, tuple[StreamLoss, ...]]], condition: str
 ) -> None:
     """Remove files that lose all rows, and rewrite those that lose some. Readers of dropped positions learn from
     `dropped` that they are too late."""
     partly = [file for file, lost in affected if sum(each.quads for each in lost) < file.rows]
     rewrites = [FileRewrite((file.path,), file.rows, (file.zone or "",), kept=f"NOT ({condition})") for file in partly]
-    made = house.rewritten("letting go of what is too old", rewrites, count_quads(partly))
+    made = context.rewrite("letting go of what is too old", rewrites, count_quads(partly))
     floors: dict[str, int] = {}
     for each in (each for _, lost in affected for each in lost):
         floors[each.stream] = max(each.last, floors.get(each.stream, START))
-    house.lake.replace(TableChange(tuple(file for file, _ in affected), made, lost=True, floors=floors))
+    context.lake.replace(TableChange(tuple(file for file, _ in affected), made, lost=True, floors=floors))
