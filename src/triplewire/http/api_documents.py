@@ -15,8 +15,9 @@ from importlib.metadata import version
 import orjson
 from aiohttp import hdrs, web
 
-from triplewire.http.openapi import resource_operations, serves
-from triplewire.http.openapi.generator import DescribedRoute, asyncapi, describe_routes, html_page, openapi
+from triplewire.http.openapi import Operation, resource_operations, routes_of, serves
+from triplewire.http.openapi.generator import asyncapi, html_page, openapi
+from triplewire.http.openapi.operations import JSON, served_operations
 from triplewire.security import EVERYONE, Principal
 
 
@@ -51,7 +52,6 @@ def respond_conditionally(
     return response
 
 
-_JSON = "application/json"
 _HTML = "text/html"
 _CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 """The page loads nothing, whatever gets into it."""
@@ -65,21 +65,17 @@ class ApiDocuments:
         self._version = version("triplewire")
 
     def routes(self) -> list[web.RouteDef]:
-        return [
-            web.get("/openapi.json", self.openapi),
-            web.get("/asyncapi.json", self.asyncapi),
-            web.get("/docs", self.docs),
-        ]
+        return routes_of(self.openapi, self.asyncapi, self.docs)
 
     @serves(resource_operations.OPENAPI)
     async def openapi(self, request: web.Request) -> web.Response:
-        return _send_document(request, self._openapi, _JSON)
+        return _send_document(request, self._openapi, JSON)
 
     @serves(resource_operations.ASYNCAPI)
     async def asyncapi(self, request: web.Request) -> web.Response:
         """Answer with the host of the request in it, since AsyncAPI has no relative servers."""
-        document = asyncapi(self._routes, self._version, request.host, secure=request.secure)
-        return _send_document(request, orjson.dumps(document), _JSON)
+        document = asyncapi(self._operations, self._version, request.host, secure=request.secure)
+        return _send_document(request, orjson.dumps(document), JSON)
 
     @serves(resource_operations.DOCS)
     async def docs(self, request: web.Request) -> web.Response:
@@ -88,12 +84,12 @@ class ApiDocuments:
         return response
 
     @cached_property
-    def _routes(self) -> list[DescribedRoute]:
-        return list(describe_routes([*self._served, *self.routes()]))
+    def _operations(self) -> list[Operation]:
+        return served_operations([*self._served, *self.routes()])
 
     @cached_property
     def _openapi(self) -> bytes:
-        return orjson.dumps(openapi(self._routes, self._version))
+        return orjson.dumps(openapi(self._operations, self._version))
 
     @cached_property
     def _sheet(self) -> bytes:
@@ -133,7 +129,3 @@ _INDEX = {
 @serves(resource_operations.INDEX)
 async def get_index(request: web.Request) -> web.Response:
     return web.Response(body=orjson.dumps(_INDEX, option=orjson.OPT_INDENT_2), content_type="application/json")
-
-
-def index_routes() -> list[web.RouteDef]:
-    return [web.get("/", get_index)]

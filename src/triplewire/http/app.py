@@ -20,8 +20,8 @@ from triplewire.config.metrics import Metrics, TrafficCollector
 from triplewire.config.status import STATUS_SECONDS, Heartbeat
 from triplewire.config.tracing import Tracer
 from triplewire.history.dataset_statistics import DatasetStatistics
-from triplewire.http import api_documents, health
-from triplewire.http.api_documents import ApiDocuments
+from triplewire.http import health
+from triplewire.http.api_documents import ApiDocuments, get_index
 from triplewire.http.audit import AUDIT_SECONDS, AuditMiddleware
 from triplewire.http.auth import SESSION_SECONDS, AuthMiddleware, Sessions
 from triplewire.http.consume import (
@@ -61,6 +61,7 @@ from triplewire.http.health import (
     HealthSources,
     TracedCommits,
 )
+from triplewire.http.openapi import routes_of
 from triplewire.http.peers.load_balancing import (
     ConnectionBalancer,
     Migration,
@@ -345,8 +346,7 @@ class Edge:
             self.status,
         )
         served = [
-            *api_documents.index_routes(),
-            *endpoint.api_catalog_routes(),
+            *routes_of(get_index, endpoint.api_catalog),
             *(route for each in resources for route in each.routes()),
             *parts.routes,
         ]

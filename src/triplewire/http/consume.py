@@ -39,7 +39,7 @@ from triplewire.http.delivery.subscriptions import ContinuousQueryCache, query_e
 from triplewire.http.delivery.topics import LiveTopic, Subscribable, TopicHistory
 from triplewire.http.delivery.transports import PAGE_BYTES, Transports
 from triplewire.http.formats.messages import ResumeToken
-from triplewire.http.openapi import resource_operations, serves, stream_operations
+from triplewire.http.openapi import routes_of, serves, stream_operations
 from triplewire.http.peers.load_balancing import Redirects
 from triplewire.http.ports import EdgeLog, ThreadPool
 from triplewire.http.stream_filters.parameters import StreamView
@@ -79,7 +79,7 @@ class StreamEndpoint:
         self._redirects = redirects
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.get("/streams/{stream}", self.consume, allow_head=False)]
+        return routes_of(self.consume)
 
     @serves(stream_operations.CONSUME)
     async def consume(self, request: web.Request) -> web.StreamResponse:
@@ -140,9 +140,9 @@ class NotificationEndpoint:
         self._linger = linger
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.get("/subscriptions/{id}/notifications", self.deliver, allow_head=False)]
+        return routes_of(self.deliver)
 
-    @serves(resource_operations.NOTIFICATIONS)
+    @serves(stream_operations.NOTIFICATIONS)
     async def deliver(self, request: web.Request) -> web.StreamResponse:
         """Serve messages until the client goes or the subscription ends."""
         resume = parse_resumption(request)
@@ -203,9 +203,9 @@ class AnswerEndpoint:
         self._linger = linger
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.get("/queries/{id}/answers", self.answer, allow_head=False)]
+        return routes_of(self.answer)
 
-    @serves(resource_operations.QUERY_ANSWERS)
+    @serves(stream_operations.QUERY_ANSWERS)
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Serve messages until the client goes or the query ends."""
         resume = parse_resumption(request)
@@ -288,7 +288,7 @@ class MultiplexEndpoint:
         self._transports = transports
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.get("/notifications", self.gather, allow_head=False)]
+        return routes_of(self.gather)
 
     @serves(stream_operations.GATHER)
     async def gather(self, request: web.Request) -> web.StreamResponse:
@@ -358,7 +358,7 @@ class EventPageEndpoint:
         self.limit = limit
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.get("/events", self.page, allow_head=False)]
+        return routes_of(self.page)
 
     @serves(stream_operations.READ)
     async def page(self, request: web.Request) -> web.Response:

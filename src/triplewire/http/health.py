@@ -33,7 +33,7 @@ from triplewire.config.tracing import HEADER, TRACED_EVENTS, TraceParent, Tracer
 from triplewire.http.auth import caller
 from triplewire.http.delivery.connections import ClientConnection
 from triplewire.http.delivery.topics import LiveTopic
-from triplewire.http.openapi import operation_of, resource_operations, serves
+from triplewire.http.openapi import operation_of, resource_operations, routes_of, serves
 from triplewire.http.peers.status import EdgeStatusReporter
 from triplewire.http.ports import CommitQueue, EdgeLog, ThreadPool
 from triplewire.http.stream_filters.parameters import StreamView
@@ -164,7 +164,7 @@ class HealthEndpoint:
         self._status = status
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.get("/health", self.health), web.get("/metrics", self.metrics)]
+        return routes_of(self.health, self.metrics)
 
     @serves(resource_operations.HEALTH)
     async def health(self, request: web.Request) -> web.Response:

@@ -19,7 +19,7 @@ from multidict import MultiDict
 from triplewire.history.formats import choose_format
 from triplewire.history.requests import HistoryRequest
 from triplewire.http.auth import caller
-from triplewire.http.openapi import resource_operations, serves
+from triplewire.http.openapi import resource_operations, routes_of, serves
 from triplewire.http.openapi.resource_operations import DATASET_GRAPHS
 from triplewire.http.ports import SparqlAnswer, SparqlService, ThreadPool
 from triplewire.model.errors import BadRequest, BodyTooLarge, TriplewireError, UnknownMediaType, Unsupported
@@ -210,7 +210,7 @@ class SparqlEndpoint:
         self._federated = federated
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.get("/sparql", self.get, allow_head=False), web.post("/sparql", self.post)]
+        return routes_of(self.get, self.post)
 
     @serves(resource_operations.SPARQL_GET)
     async def get(self, request: web.Request) -> web.StreamResponse:

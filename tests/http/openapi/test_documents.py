@@ -18,8 +18,8 @@ from tests.http.openapi.edges import composed
 from triplewire.http.delivery.options import FORMATS
 from triplewire.http.openapi import operation_of, stream_operations
 from triplewire.http.openapi.documents import SCHEMAS
-from triplewire.http.openapi.generator import DescribedRoute, asyncapi, describe_routes, openapi
-from triplewire.http.openapi.operations import Operation
+from triplewire.http.openapi.generator import asyncapi, openapi
+from triplewire.http.openapi.operations import Operation, served_operations
 
 DATA = Path(__file__).parent / "data"
 
@@ -40,11 +40,11 @@ def routes(tmp_path_factory: pytest.TempPathFactory) -> list[web.RouteDef]:
 
 
 @pytest.fixture(scope="module")
-def operations(routes: list[web.RouteDef]) -> list[DescribedRoute]:
-    return list(describe_routes(routes))
+def operations(routes: list[web.RouteDef]) -> list[Operation]:
+    return served_operations(routes)
 
 
-def test_every_route_is_in_the_document(routes: list[web.RouteDef], operations: list[DescribedRoute]) -> None:
+def test_every_route_is_in_the_document(routes: list[web.RouteDef], operations: list[Operation]) -> None:
     paths = openapi(operations, "1")["paths"]
     told = {(method.upper(), path) for path, methods in paths.items() for method in methods}
     missing = sorted({(each.method, each.path) for each in routes} - told)
@@ -52,35 +52,35 @@ def test_every_route_is_in_the_document(routes: list[web.RouteDef], operations: 
     assert told == {(each.method, each.path) for each in routes}
 
 
-def test_operations_have_names_of_their_own(operations: list[DescribedRoute]) -> None:
-    names = [each.operation.id for each in operations]
+def test_operations_have_names_of_their_own(operations: list[Operation]) -> None:
+    names = [each.id for each in operations]
     assert sorted(names) == sorted(set(names))
 
 
-def test_operations_tell_what_they_take_and_how_they_answer(operations: list[DescribedRoute]) -> None:
+def test_operations_tell_what_they_take_and_how_they_answer(operations: list[Operation]) -> None:
     """An operation without answers, or one that leaves out a part of its path, tells nobody anything."""
-    for route in operations:
-        operation, parts = route.operation, {part.strip("{}") for part in route.path.split("/") if part[:1] == "{"}
+    for operation in operations:
+        parts = {part.strip("{}") for part in operation.path.split("/") if part[:1] == "{"}
         assert operation.answers, f"{operation.id} says nothing of its answers"
         named = {each.name for each in operation.parameters if each.where == "path"}
-        assert named == parts, f"{operation.id} tells of {named} in {route.path}"
-        assert (operation.body is not None) == (route.method in ("POST", "PUT", "PATCH")), operation.id
+        assert named == parts, f"{operation.id} tells of {named} in {operation.path}"
+        assert (operation.body is not None) == (operation.method in ("POST", "PUT", "PATCH")), operation.id
         assert operation.stream is None or operation.stream in parts, operation.id
 
 
-def test_schemas_that_are_named_are_there(operations: list[DescribedRoute]) -> None:
+def test_schemas_that_are_named_are_there(operations: list[Operation]) -> None:
     document = openapi(operations, "1")
     named = {ref.rpartition("/")[2] for ref in _refs(document) if ref.startswith("#/components/schemas/")}
     assert named <= SCHEMAS.keys()
-    assert SCHEMAS.keys() <= named | {name for each in operations for name in _messages(each.operation)}
+    assert SCHEMAS.keys() <= named | {name for each in operations for name in _messages(each)}
 
 
-def test_the_openapi_document_is_valid(operations: list[DescribedRoute]) -> None:
+def test_the_openapi_document_is_valid(operations: list[Operation]) -> None:
     document = orjson.loads(orjson.dumps(openapi(operations, "1")))
     assert [str(each) for each in OpenAPIV31SpecValidator(document).iter_errors()] == []
 
 
-def test_the_asyncapi_document_is_valid(operations: list[DescribedRoute]) -> None:
+def test_the_asyncapi_document_is_valid(operations: list[Operation]) -> None:
     schema = orjson.loads(gzip.decompress((DATA / "asyncapi-3.0.0.json.gz").read_bytes()))
     document = orjson.loads(orjson.dumps(asyncapi(operations, "1", "localhost:8080")))
     found = jsonschema_rs.Draft7Validator(schema).iter_errors(document)
@@ -88,9 +88,9 @@ def test_the_asyncapi_document_is_valid(operations: list[DescribedRoute]) -> Non
     assert all(_resolves(document, ref) for ref in _refs(document))
 
 
-def test_every_answer_without_an_end_is_a_channel(operations: list[DescribedRoute]) -> None:
+def test_every_answer_without_an_end_is_a_channel(operations: list[Operation]) -> None:
     """Those that are told as server-sent events, or that become WebSockets."""
-    lasting = {each.operation.id for each in operations if _lasts(each.operation)}
+    lasting = {each.id for each in operations if _lasts(each)}
     assert set(asyncapi(operations, "1", "localhost")["channels"]) == lasting
 
 
@@ -136,7 +136,7 @@ def test_a_handler_that_serves_nothing_is_noticed() -> None:
         return web.Response()
 
     assert operation_of(handler) is None
-    assert list(describe_routes([web.RouteDef("GET", "/silent", handler, {})])) == []
+    assert served_operations([web.RouteDef("GET", "/silent", handler, {})]) == []
 
 
 def _messages(operation: Operation) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from aiohttp import web
 from triplewire.http.api_documents import CacheableDocument, respond_conditionally
 from triplewire.http.auth import caller
 from triplewire.http.delivery.replay import TieredHistory
-from triplewire.http.openapi import serves, stream_operations
+from triplewire.http.openapi import routes_of, serves, stream_operations
 from triplewire.http.ports import ThreadPool
 from triplewire.model import END, format_position
 from triplewire.model.errors import Gone, NotFound
@@ -274,10 +274,7 @@ class LdesHistories:
         self._visibility = visibility
 
     def routes(self) -> list[web.RouteDef]:
-        return [
-            web.get("/streams/{stream}/ldes", self.view),
-            web.get(r"/streams/{stream}/ldes/{level:\d{1,2}}/{number:\d{1,15}}", self.node),
-        ]
+        return routes_of(self.view, self.node)
 
     @serves(stream_operations.LDES_VIEW)
     async def view(self, request: web.Request) -> web.Response:

@@ -22,7 +22,7 @@ from triplewire.http.delivery.topics import Acceptor
 from triplewire.http.delivery.transports import Transports
 from triplewire.http.formats.messages import EntryPieces, MessageFormat, ResumeToken
 from triplewire.http.formats.sse import SseFormat
-from triplewire.http.openapi import serves, stream_operations
+from triplewire.http.openapi import routes_of, serves, stream_operations
 from triplewire.http.ports import ThreadPool
 from triplewire.http.publish.decompression import read_body
 from triplewire.http.publish.endpoint import PublishEndpoint
@@ -116,8 +116,7 @@ class MercureHub:
         self._workers = workers
 
     def routes(self) -> list[web.RouteDef]:
-        address = "/.well-known/mercure"
-        return [web.get(address, self.subscribe, allow_head=False), web.post(address, self.publish)]
+        return routes_of(self.subscribe, self.publish)
 
     @serves(stream_operations.MERCURE_SUBSCRIBE)
     async def subscribe(self, request: web.Request) -> web.StreamResponse:

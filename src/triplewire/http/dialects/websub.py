@@ -25,7 +25,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from aiohttp import web
 
 from triplewire.http.auth import caller
-from triplewire.http.openapi import operation_of, serves, stream_operations
+from triplewire.http.openapi import operation_of, routes_of, serves, stream_operations
 from triplewire.http.ports import EdgeLog
 from triplewire.http.webhooks.context import DeliveryContext
 from triplewire.http.webhooks.deliverer import TOPIC_FORMATS
@@ -165,7 +165,7 @@ class WebSubHub:
         self.verifying: set[asyncio.Task[None]] = set()
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.post("/websub", self.request), web.head("/streams/{stream}", self.discover)]
+        return routes_of(self.request, self.discover)
 
     @serves(stream_operations.DISCOVER_HUB)
     async def discover(self, request: web.Request) -> web.Response:

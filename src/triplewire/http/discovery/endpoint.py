@@ -25,7 +25,7 @@ from triplewire.http.discovery.catalog import (
     write_dataset,
     write_void,
 )
-from triplewire.http.openapi import serves, stream_operations
+from triplewire.http.openapi import routes_of, serves, stream_operations
 from triplewire.http.openapi.documents import StreamDescriptionDocument
 from triplewire.http.peers.status import EdgeStatusReporter
 from triplewire.http.ports import ThreadPool
@@ -105,12 +105,7 @@ class StreamListing:
         self._workers = workers
 
     def routes(self) -> list[web.RouteDef]:
-        return [
-            web.get("/streams", self.streams),
-            web.get("/streams/{stream}/about", self.about),
-            web.put("/streams/{stream}/about", self.put),
-            web.get("/.well-known/void", self.void),
-        ]
+        return routes_of(self.streams, self.about, self.put, self.void)
 
     @serves(stream_operations.STREAMS)
     async def streams(self, request: web.Request) -> web.Response:
@@ -248,7 +243,3 @@ async def api_catalog(request: web.Request) -> web.Response:
     }
     headers = {hdrs.CONTENT_TYPE: LINKSET, hdrs.LINK: f'<{base}/.well-known/api-catalog>; rel="api-catalog"'}
     return web.Response(body=orjson.dumps({"linkset": [known]}), headers=headers)
-
-
-def api_catalog_routes() -> list[web.RouteDef]:
-    return [web.get("/.well-known/api-catalog", api_catalog)]

@@ -1,51 +1,16 @@
-"""The OpenAPI 3.1 and AsyncAPI 3.0 documents, and an HTML page of the first, generated from the operations that routes
-serve.
-"""
+"""The OpenAPI 3.1 and AsyncAPI 3.0 documents, and an HTML page of the first, generated from operations."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from html import escape
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Any
 
 from triplewire.http.openapi.documents import SCHEMAS
-from triplewire.http.openapi.operations import HEADER, PATH, QUERY, BodyContent, Operation, Parameter, operation_of
+from triplewire.http.openapi.operations import HEADER, JSON, PATH, QUERY, BodyContent, Operation, Parameter
 from triplewire.http.openapi.schemas import PROBLEM, ref
-
-_PATTERN = re.compile(r":[^{}]*(?:\{[^{}]*\}[^{}]*)*\}")
-"""The regular expression of a path segment, which the documents leave out."""
-
-
-class ServedRoute(Protocol):
-    """A route of the web framework."""
-
-    @property
-    def method(self) -> str: ...
-
-    @property
-    def path(self) -> str: ...
-
-    @property
-    def handler(self) -> object: ...
-
-
-@dataclass(frozen=True)
-class DescribedRoute:
-    method: str
-    path: str
-    operation: Operation
-
-
-def describe_routes(served: Iterable[ServedRoute]) -> Iterator[DescribedRoute]:
-    """The routes with operations, in order of path."""
-    for each in sorted(served, key=lambda route: (route.path, route.method)):
-        operation = operation_of(each.handler)
-        if operation is not None:
-            yield DescribedRoute(each.method, _PATTERN.sub("}", each.path), operation)
-
 
 PROBLEM_TYPE = "application/problem+json"
 
@@ -83,11 +48,11 @@ _HEADERS: Mapping[str, Any] = {
 }
 
 
-def openapi(routes: Iterable[DescribedRoute], version: str, server: str = "/") -> dict[str, Any]:
-    """The document. It is equal for equal routes."""
+def openapi(operations: Iterable[Operation], version: str, server: str = "/") -> dict[str, Any]:
+    """The document. It is equal for equal operations."""
     paths: dict[str, dict[str, Any]] = {}
-    for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
+    for each in operations:
+        paths.setdefault(each.path, {})[each.method.lower()] = _operation(each)
     return {
         "openapi": "3.1.0",
         "info": {**_INFO, "version": version},
@@ -97,8 +62,7 @@ def openapi(routes: Iterable[DescribedRoute], version: str, server: str = "/") -
     }
 
 
-def _operation(route: DescribedRoute) -> dict[str, Any]:
-    operation = route.operation
+def _operation(operation: Operation) -> dict[str, Any]:
     described: dict[str, Any] = {"operationId": operation.id, "summary": operation.summary}
     described |= {"description": operation.description} if operation.description else {}
     described |= {"parameters": [_parameter(each) for each in operation.parameters]} if operation.parameters else {}
@@ -106,7 +70,9 @@ def _operation(route: DescribedRoute) -> dict[str, Any]:
         described["requestBody"] = {"required": True, **_content(operation.body)}
     described["responses"] = _responses(operation)
     if operation.verbs:
-        shown = ("token", "jwt", "parameter") if operation.is_channel and route.method == "GET" else ("token", "jwt")
+        shown = (
+            ("token", "jwt", "parameter") if operation.is_channel and operation.method == "GET" else ("token", "jwt")
+        )
         described["security"] = [{name: []} for name in shown]
         described["x-verbs"] = [str(each) for each in operation.verbs]
     return described
@@ -131,11 +97,8 @@ def _responses(operation: Operation) -> dict[str, Any]:
 
 def _response(status: int, content: BodyContent) -> dict[str, Any]:
     described: dict[str, Any] = {"description": content.description or HTTPStatus(status).phrase}
-    described |= (
-        {"headers": {name: {"$ref": f"#/components/headers/{name}"} for name in content.headers}}
-        if content.headers
-        else {}
-    )
+    if content.headers:
+        described["headers"] = {name: {"$ref": f"#/components/headers/{name}"} for name in content.headers}
     return described | ({"content": _content(content)["content"]} if content.types else {})
 
 
@@ -145,7 +108,6 @@ def _problem(status: int) -> dict[str, Any]:
     return {**described, **retried}
 
 
-_JSON = "application/json"
 _SCHEMES = {
     name: {**scheme, "type": "httpApiKey"} if scheme["type"] == "apiKey" else scheme
     for name, scheme in SECURITY_SCHEMES.items()
@@ -153,9 +115,11 @@ _SCHEMES = {
 """AsyncAPI reserves `apiKey` for protocols with users."""
 
 
-def asyncapi(routes: Iterable[DescribedRoute], version: str, host: str, *, secure: bool = False) -> dict[str, Any]:
-    """The document. Every route that sends messages is a channel, over HTTP and WebSockets alike."""
-    channels = [route for route in routes if route.operation.sends]
+def asyncapi(operations: Iterable[Operation], version: str, host: str, *, secure: bool = False) -> dict[str, Any]:
+    """The document. Every operation that sends messages is a channel, over HTTP and WebSockets alike."""
+    channels = [each for each in operations if each.sends]
+    names = sorted({name for each in channels for name in (*each.sends, *each.receives)})
+    security = [{"$ref": f"#/components/securitySchemes/{name}"} for name in _SCHEMES]
     return {
         "asyncapi": "3.0.0",
         "info": {
@@ -165,64 +129,42 @@ def asyncapi(routes: Iterable[DescribedRoute], version: str, host: str, *, secur
             "Server-sent events have the `type` of a message as their name, and the rest of it as data.",
             "license": {"name": "Apache-2.0"},
         },
-        "defaultContentType": _JSON,
+        "defaultContentType": JSON,
         "servers": {
-            "http": {"host": host, "protocol": "https" if secure else "http", "security": _security_references()},
-            "websocket": {"host": host, "protocol": "wss" if secure else "ws", "security": _security_references()},
+            "http": {"host": host, "protocol": "https" if secure else "http", "security": security},
+            "websocket": {"host": host, "protocol": "wss" if secure else "ws", "security": security},
         },
-        "channels": {route.operation.id: _channel(route) for route in channels},
-        "operations": {
-            name: described for route in channels for name, described in _channel_operations(route.operation).items()
-        },
+        "channels": {each.id: _channel(each) for each in channels},
+        "operations": {name: described for each in channels for name, described in _channel_operations(each).items()},
         "components": {
             "schemas": SCHEMAS,
-            "messages": {name: _message(name) for name in _message_names(channels)},
+            "messages": {name: _message(name) for name in names},
             "securitySchemes": _SCHEMES,
         },
     }
 
 
-def _security_references() -> list[dict[str, str]]:
-    return [{"$ref": f"#/components/securitySchemes/{name}"} for name in _SCHEMES]
-
-
-def _message_names(channels: Iterable[DescribedRoute]) -> list[str]:
-    return sorted({name for each in channels for name in (*each.operation.sends, *each.operation.receives)})
-
-
 def _message(name: str) -> dict[str, Any]:
     schema = SCHEMAS[name]
     words = re.sub(r"(?<!^)(?=[A-Z])", " ", name).lower()
-    described = {
-        "name": name,
-        "title": words,
-        "contentType": _JSON,
-        "payload": {"$ref": f"#/components/schemas/{name}"},
-    }
+    described = {"name": name, "title": words, "contentType": JSON, "payload": ref(name)}
     return {**described, **({"summary": schema["description"]} if "description" in schema else {})}
 
 
-def _channel(route: DescribedRoute) -> dict[str, Any]:
-    operation = route.operation
+def _channel(operation: Operation) -> dict[str, Any]:
     named = [each for each in operation.parameters if each.where == PATH]
     messages = {name: {"$ref": f"#/components/messages/{name}"} for name in (*operation.sends, *operation.receives)}
-    described: dict[str, Any] = {"address": route.path, "title": operation.summary, "messages": messages}
+    described: dict[str, Any] = {"address": operation.path, "title": operation.summary, "messages": messages}
     described |= {"description": operation.description} if operation.description else {}
     described |= {"parameters": {each.name: {"description": each.description} for each in named}} if named else {}
-    socket = {
-        "method": "GET",
-        "query": _parameter_schema(operation, QUERY),
-        "headers": _parameter_schema(operation, HEADER),
-    }
-    return {**described, "bindings": {"ws": {**socket, "bindingVersion": "0.1.0"}}}
+    socket = {"query": _parameter_schema(operation, QUERY), "headers": _parameter_schema(operation, HEADER)}
+    return {**described, "bindings": {"ws": {"method": "GET", **socket, "bindingVersion": "0.1.0"}}}
 
 
 def _parameter_schema(operation: Operation, where: str) -> dict[str, Any]:
     given = [each for each in operation.parameters if each.where == where]
-    return {
-        "type": "object",
-        "properties": {each.name: {"description": each.description, **each.schema} for each in given},
-    }
+    members = {each.name: {"description": each.description, **each.schema} for each in given}
+    return {"type": "object", "properties": members}
 
 
 def _channel_operations(operation: Operation) -> dict[str, Any]:

@@ -1,9 +1,12 @@
-"""Operations: the verb, parameters, body, answers and problems of a route, said once.
+"""Operations: the route, verbs, parameters, body, responses and problems of a handler, declared once.
 
-An operation is a value; a handler names the one that it serves:
+An operation is a value; a handler names the one that it serves, and `routes_of` makes the route:
 
     @serves(PUBLISH)
     async def publish(self, request): …
+
+    def routes(self):
+        return routes_of(self.publish)
 
 The authentication middleware reads the verbs that a caller needs from it, and the OpenAPI and AsyncAPI documents are
 generated from it.
@@ -11,9 +14,13 @@ generated from it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from itertools import pairwise
 from typing import Any, Final, TypeVar
+
+from aiohttp import web
 
 from triplewire.http.openapi.schemas import POSITION, Schema, enum_schema, ref
 from triplewire.rdf.terms import HEADER_CHARACTERS
@@ -38,6 +45,10 @@ Handler = TypeVar("Handler", bound=Callable[..., Any])
 PATH = "path"
 QUERY = "query"
 HEADER = "header"
+JSON = "application/json"
+
+_PATTERN = re.compile(r":[^{}]*(?:\{[^{}]*\}[^{}]*)*\}")
+"""The regular expression of a path segment, which the documents leave out."""
 
 
 @dataclass(frozen=True)
@@ -65,13 +76,15 @@ class BodyContent:
 class Operation:
     """An operation of the API. A principal needs one of the verbs; without verbs everyone may use it."""
 
+    route: str
+    """Method and path, such as `GET /streams/{stream}`; the path as the web framework has it."""
     id: str
     summary: str
     verbs: tuple[Verb, ...] = ()
-    stream: str | None = None
-    """The path parameter with the stream for which the verb is needed."""
+    _: KW_ONLY
     description: str = ""
-    parameters: tuple[Parameter, ...] = ()
+    takes: tuple[Parameter, ...] = ()
+    """Parameters besides those in the path."""
     body: BodyContent | None = None
     answers: Mapping[int, BodyContent] = field(default_factory=dict)
     problems: tuple[int, ...] = ()
@@ -80,6 +93,27 @@ class Operation:
     """Schemas of the messages that the edge sends, if the response is a channel."""
     receives: tuple[str, ...] = ()
     """Schemas of the messages that clients may send over the channel."""
+    head: bool = True
+    """Whether HEAD is answered where GET is. Channels never do."""
+
+    @property
+    def method(self) -> str:
+        return self.route.partition(" ")[0]
+
+    @property
+    def path(self) -> str:
+        """The path without regular expressions."""
+        return _PATTERN.sub("}", self.route.partition(" ")[2])
+
+    @property
+    def stream(self) -> str | None:
+        """The path parameter with the stream for which the verb is needed; administrators need it for all streams."""
+        return "stream" if "{stream}" in self.route and Verb.ADMIN not in self.verbs else None
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        parts = (f"{before}/{part}" for before, part in pairwise(self.path.split("/")) if part.startswith("{"))
+        return (*(_PATH_PARAMETERS[each] for each in parts), *self.takes)
 
     @property
     def is_channel(self) -> bool:
@@ -103,16 +137,40 @@ def operation_of(handler: object) -> Operation | None:
     return found if isinstance(found, Operation) else None
 
 
-_TEXT: Schema = {"type": "string", "minLength": 1, "maxLength": HEADER_CHARACTERS}
-_FLAG = enum_schema(("0", "1"))
+def routes_of(*handlers: Callable[..., Any]) -> list[web.RouteDef]:
+    """The routes of handlers. Each must serve an operation."""
+    return [_route(each) for each in handlers]
 
 
-def path_parameter(name: str, description: str, schema: Schema | None = None) -> Parameter:
-    return Parameter(name, description, PATH, schema or {"type": "string", "minLength": 1}, required=True)
+def _route(handler: Callable[..., Any]) -> web.RouteDef:
+    operation = operation_of(handler)
+    assert operation is not None, f"{handler} serves no operation"
+    method, _, path = operation.route.partition(" ")
+    with_head = operation.head and not operation.is_channel
+    return web.RouteDef(method, path, handler, {"allow_head": with_head} if method == "GET" else {})
+
+
+def served_operations(routes: Iterable[web.RouteDef]) -> list[Operation]:
+    """The operations that routes serve, in order of path and method."""
+    found = (operation_of(each.handler) for each in routes)
+    return sorted((each for each in found if each is not None), key=lambda each: (each.path, each.method))
+
+
+def json_body(schema: str, description: str = "", headers: tuple[str, ...] = ()) -> BodyContent:
+    return BodyContent({JSON: schema}, description, headers)
+
+
+def ok(schema: str) -> dict[int, BodyContent]:
+    """A response with a JSON object."""
+    return {200: json_body(schema)}
+
+
+TEXT: Schema = {"type": "string", "minLength": 1, "maxLength": HEADER_CHARACTERS}
+FLAG = enum_schema(("0", "1"))
 
 
 def header_parameter(name: str, description: str, schema: Schema | None = None) -> Parameter:
-    return Parameter(name, description, HEADER, schema or _TEXT)
+    return Parameter(name, description, HEADER, schema or TEXT)
 
 
 def repeated(items: Schema, most: int) -> Schema:
@@ -120,61 +178,30 @@ def repeated(items: Schema, most: int) -> Schema:
     return {"type": "array", "items": items, "maxItems": most}
 
 
-STREAM = path_parameter("stream", "The name of the stream", ref("StreamName"))
-ID = path_parameter("id", "The id of the subscription")
-QUERY_ID = path_parameter("id", "The id of the query")
-NAME = path_parameter("name", "The name", ref("StreamName"))
+def _in_path(name: str, description: str, schema: Schema | None = None) -> Parameter:
+    return Parameter(name, description, PATH, schema or {"type": "string", "minLength": 1}, required=True)
 
-AFTER = Parameter(
-    "after",
-    "Where to begin: a position, `earliest`, `now`, a time, or the IRI of an event",
-    schema={"type": "string", "examples": ["earliest", "now", "2026-11-15T08:30:00Z"]},
-)
-LAST_EVENT_ID = header_parameter(
-    "Last-Event-ID", "The same, as browsers send it when they reconnect; it takes precedence over `after`"
-)
+
+_NAME = _in_path("name", "The name", ref("StreamName"))
+_NUMBER = {"type": "integer", "minimum": 0}
+_PATH_PARAMETERS = {
+    "streams/{stream}": _in_path("stream", "The name of the stream", ref("StreamName")),
+    "ldes/{level}": _in_path("level", "The level above the pages", {**_NUMBER, "maximum": 99}),
+    "{level}/{number}": _in_path("number", "The number of the node, from 0", {**_NUMBER, "maximum": 10**15 - 1}),
+    "subscriptions/{id}": _in_path("id", "The id of the subscription"),
+    "queries/{id}": _in_path("id", "The id of the query"),
+    "templates/{name}": _NAME,
+    "ontologies/{name}": _NAME,
+    "tokens/{id}": _in_path(
+        "id", "The id of the token, which is not secret", {"type": "string", "pattern": "^[a-z0-9]{10}$"}
+    ),
+    "repeaters/{id}": _in_path("id", "The id of the relay", {"type": "string", "pattern": "^[A-Za-z0-9-]{1,64}$"}),
+    "events/{id}": _in_path("id", "The id of the event, percent-encoded", {"type": "string", "format": "iri"}),
+    "erasures/{id}": _in_path("id", "The id of the receipt"),
+}
+"""Parameters in paths, by the segments that they follow."""
+
 FORMAT = Parameter("format", "The format, in place of `Accept`", schema={"type": "string"})
-LINGER = Parameter(
-    "linger",
-    "Seconds that messages may wait to be sent together, under load",
-    schema={"type": "number", "minimum": 0, "maximum": LINGER_SECONDS_MOST},
-)
-MODE = Parameter("mode", "`poll` for a response that ends", schema=enum_schema(("stream", "poll")))
-WAIT = Parameter(
-    "wait",
-    "Seconds that a poll waits for messages",
-    schema={"type": "number", "minimum": 0, "maximum": POLL_SECONDS_MOST},
-)
-LIMIT = Parameter(
-    "limit",
-    "Messages of one poll, at most",
-    schema={"type": "integer", "minimum": 1, "maximum": HISTORY_EVENTS},
-)
-ACK = Parameter("ack", "`1` if the client acknowledges messages, over a WebSocket", schema=_FLAG)
-WINDOW = Parameter(
-    "window",
-    "How many messages may be unacknowledged, over a WebSocket",
-    schema={"type": "integer", "minimum": 1, "maximum": ACK_MESSAGES},
-)
-MOVED = Parameter(
-    "moved", "Set by clients that come from another edge: ids are those of events", schema={"type": "string"}
-)
-RELAY = header_parameter("Relay-Id", "The id of a relay")
-
-LISTENING = (AFTER, LAST_EVENT_ID, FORMAT, LINGER, MODE, WAIT, LIMIT, ACK, WINDOW, RELAY)
-"""Parameters of every subscription to messages."""
-
-SOURCE_ID = header_parameter("Source-Id", "The source of all events of the body")
-APPLICATION_ID = header_parameter("Application-Id", "The application of all events of the body")
-TIMESTAMP = header_parameter(
-    "Timestamp", "The time of all events of the body", {"type": "string", "format": "date-time"}
-)
-EVENT_ID = header_parameter("Event-Id", "The id of the only event: an absolute IRI, or a UUID")
-IDEMPOTENCY_KEY = header_parameter("Idempotency-Key", "The key by which a repeated publication is recognized")
-CONTENT_ENCODING = header_parameter(
-    "Content-Encoding", "The compression of the body", enum_schema(("gzip", "deflate", "zstd", "identity"))
-)
-
 PAGE_SIZE = Parameter(
     "limit", "Entries of the page, at most", schema={"type": "integer", "minimum": 1, "maximum": PAGE_ENTRIES}
 )

@@ -18,7 +18,7 @@ import orjson
 from aiohttp import web
 
 from triplewire.config.files import replace_file
-from triplewire.http.openapi import resource_operations, serves
+from triplewire.http.openapi import resource_operations, routes_of, serves
 from triplewire.http.openapi.documents import RELAY_STREAMS
 from triplewire.http.resources.bodies import SUBSCRIPTION_BODY_BYTES
 from triplewire.model.clock import Clock
@@ -152,11 +152,7 @@ class RepeaterEndpoint:
         self._clock = clock
 
     def routes(self) -> list[web.RouteDef]:
-        return [
-            web.get("/repeaters", self.list),
-            web.put("/repeaters/{id}", self.put),
-            web.delete("/repeaters/{id}", self.delete),
-        ]
+        return routes_of(self.list, self.put, self.delete)
 
     @serves(resource_operations.REPEATERS)
     async def list(self, request: web.Request) -> web.Response:

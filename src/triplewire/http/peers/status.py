@@ -30,7 +30,7 @@ from triplewire.config.status import (
     status_order,
     write_status,
 )
-from triplewire.http.openapi import resource_operations, serves
+from triplewire.http.openapi import resource_operations, routes_of, serves
 from triplewire.http.ports import ThreadPool
 from triplewire.model.clock import Clock
 
@@ -72,7 +72,7 @@ class EdgeStatusReporter:
         self._threads = ThreadPool(1, "edge-status")
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.get("/edges", self.edges)]
+        return routes_of(self.edges)
 
     def own(self) -> EdgeStatus:
         """Return the status of this edge as it is now, without its metrics."""

@@ -17,7 +17,7 @@ from aiohttp.hdrs import CONTENT_TYPE
 from triplewire.config.metrics import Metrics
 from triplewire.http.auth import caller
 from triplewire.http.delivery.events import VisibilityCache
-from triplewire.http.openapi import serves, stream_operations
+from triplewire.http.openapi import routes_of, serves, stream_operations
 from triplewire.http.ports import CommitQueue, ThreadPool
 from triplewire.http.problems import MEDIA_TYPE, to_response
 from triplewire.http.publish.decompression import read_body
@@ -127,7 +127,7 @@ class PublishEndpoint:
 
     def routes(self) -> list[web.RouteDef]:
         """`POST /streams/{stream}` is served by StreamingPublish."""
-        return [web.post("/events", self.publish_addressed)]
+        return routes_of(self.publish_addressed)
 
     async def publish(self, request: web.Request) -> web.StreamResponse:
         """201 with the positions of the events. Several events are stored or refused one by one."""

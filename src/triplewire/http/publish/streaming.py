@@ -22,7 +22,7 @@ from aiohttp import WSCloseCode, WSMsgType, hdrs, web
 from triplewire.http.auth import caller
 from triplewire.http.cors import Origins
 from triplewire.http.delivery.merger import COMMENT_SECONDS
-from triplewire.http.openapi import serves, stream_operations
+from triplewire.http.openapi import routes_of, serves, stream_operations
 from triplewire.http.publish.decompression import read_pieces
 from triplewire.http.publish.endpoint import PublishEndpoint, is_heavy
 from triplewire.http.publish.items import EventIds, ItemReader, ItemResult, PublishItem
@@ -106,10 +106,7 @@ class StreamingPublish:
         self._open: set[asyncio.Event] = set()
 
     def routes(self) -> list[web.RouteDef]:
-        return [
-            web.post("/streams/{stream}", self.publish),
-            web.get("/streams/{stream}/publish", self.publish_by_socket, allow_head=False),
-        ]
+        return routes_of(self.publish, self.publish_by_socket)
 
     def close(self) -> None:
         """End every publisher: what it sent is acknowledged, and nothing more is read."""

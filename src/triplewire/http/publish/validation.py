@@ -18,7 +18,7 @@ import orjson
 from aiohttp import web
 
 from triplewire.config.workers import FrameKind, WorkerCommand, WorkerProcess, decode_error
-from triplewire.http.openapi import resource_operations, serves
+from triplewire.http.openapi import resource_operations, routes_of, serves
 from triplewire.http.publish.items import PublishItem, split_items
 from triplewire.http.resources.bodies import json_response, negotiate_rdf, read_body_within
 from triplewire.model import Event, format_position
@@ -218,11 +218,7 @@ CheckShapes = Callable[[str], Awaitable[None]]
 def shape_routes(shapes: ShapesCache, check: CheckShapes) -> list[web.RouteDef]:
     """`check` raises InputError for invalid shapes."""
     served = _ShapeRoutes(shapes, check)
-    return [
-        web.put("/streams/{stream}/shapes", served.put),
-        web.get("/streams/{stream}/shapes", served.find),
-        web.delete("/streams/{stream}/shapes", served.remove),
-    ]
+    return routes_of(served.put, served.find, served.remove)
 
 
 class _ShapeRoutes:

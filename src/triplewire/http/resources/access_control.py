@@ -12,10 +12,11 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from triplewire.http.openapi import resource_operations, serves
+from triplewire.http.openapi import resource_operations, routes_of, serves
 from triplewire.http.openapi.documents import TokenDocument, TokenRequestDocument
+from triplewire.http.resources import registry_resource as resource
 from triplewire.http.resources.bodies import check_members, json_response, read_json, read_text_within
-from triplewire.http.resources.registry_resource import RegistryResource, ResourceRoutes
+from triplewire.http.resources.registry_resource import RegistryResource
 from triplewire.model import format_position, parse_position
 from triplewire.model.clock import Clock, format_timestamp
 from triplewire.model.errors import Conflict, InvalidField, NotFound, UnknownMediaType
@@ -168,13 +169,12 @@ def token_routes(tokens: TokenManager) -> list[web.RouteDef]:
     def show(token: AccessToken) -> TokenDocument:
         return token_document(token, tokens.now())
 
-    routes = ResourceRoutes("/tokens")
-    return [
-        web.post("/tokens", create),
-        routes.list(resource_operations.TOKENS, "tokens", tokens.all, show),
-        routes.find(resource_operations.FIND_TOKEN, lambda id, by: show(tokens.find(id, by))),
-        routes.delete(resource_operations.REVOKE_TOKEN, tokens.revoke),
-    ]
+    return routes_of(
+        create,
+        resource.handle_list(resource_operations.TOKENS, "tokens", tokens.all, show),
+        resource.handle_find(resource_operations.FIND_TOKEN, lambda id, by: show(tokens.find(id, by))),
+        resource.handle_delete(resource_operations.REVOKE_TOKEN, tokens.revoke),
+    )
 
 
 def token_document(token: AccessToken, now: int) -> TokenDocument:
@@ -196,12 +196,7 @@ _POLICY_TYPES = (resource_operations.TOML_TYPE, "text/plain")
 
 def policy_routes(policies: PolicyStore) -> list[web.RouteDef]:
     served = _PolicyRoutes(policies)
-    return [
-        web.get("/policy", served.find),
-        web.put("/policy", served.load),
-        web.delete("/policy", served.remove),
-        web.get("/policy/versions", served.versions),
-    ]
+    return routes_of(served.find, served.load, served.remove, served.versions)
 
 
 def policy_document(enacted: PolicyVersion) -> dict[str, Any]:

@@ -14,10 +14,11 @@ from typing import Any
 from aiohttp import web
 
 from triplewire.continuous.structures import STRUCTURE, QueryStructure, group_query
-from triplewire.http.openapi import resource_operations, serves
+from triplewire.http.openapi import resource_operations, routes_of, serves
 from triplewire.http.openapi.documents import ContinuousQueryDocument
 from triplewire.http.openapi.schemas import ABSENT
 from triplewire.http.resources import dataflow, query_requests
+from triplewire.http.resources import registry_resource as resource
 from triplewire.http.resources.bodies import JSON, SUBSCRIPTION_BODY_BYTES, read_json, read_text_within
 from triplewire.http.resources.bulk import NDJSON
 from triplewire.http.resources.dataflow import DataflowGraph, QueryFlow, StreamsRead
@@ -27,15 +28,7 @@ from triplewire.http.resources.query_requests import (
     ContinuousQueryRequest,
     StructureCache,
 )
-from triplewire.http.resources.registry_resource import (
-    BulkRegistration,
-    KnownEntries,
-    RegistryEntry,
-    RegistryResource,
-    ResourceRoutes,
-    register_json,
-    register_lines,
-)
+from triplewire.http.resources.registry_resource import BulkRegistration, KnownEntries, RegistryEntry, RegistryResource
 from triplewire.http.resources.subscription_requests import BackfillStarts, format_start
 from triplewire.model import START, format_position
 from triplewire.model.clock import Clock, format_timestamp
@@ -298,13 +291,13 @@ def query_routes(queries: ContinuousQueryManager) -> list[web.RouteDef]:
     async def register(request: web.Request) -> web.StreamResponse:
         """A text or an object registers one query, an array all that it holds or none, each line one or not."""
         if request.content_type == NDJSON:
-            return await register_lines(request, queries, ContinuousQueryRequest.from_json)
+            return await resource.register_lines(request, queries, ContinuousQueryRequest.from_json)
         if request.content_type in _TEXT_TYPES:
             text = await read_text_within(request, "the query", QUERY_BYTES)
             one = ContinuousQueryRequest.from_text(text, request.query.items())
-            return await register_json(one, request, queries, lambda given: one, show)
+            return await resource.register_json(one, request, queries, lambda given: one, show)
         given = await read_json(request, SUBSCRIPTION_BODY_BYTES, (JSON, *_TEXT_TYPES, NDJSON))
-        return await register_json(given, request, queries, ContinuousQueryRequest.from_json, show)
+        return await resource.register_json(given, request, queries, ContinuousQueryRequest.from_json, show)
 
     def show(found: ContinuousQuery, request: ContinuousQueryRequest) -> ContinuousQueryDocument:
         return query_document(found)
@@ -313,13 +306,12 @@ def query_routes(queries: ContinuousQueryManager) -> list[web.RouteDef]:
         found, figures = queries.find(id, by), queries.figures(id)
         return query_document(found, figures=ABSENT if figures is None else dict(figures))
 
-    routes = ResourceRoutes("/queries")
-    return [
-        web.post("/queries", register),
-        routes.page(resource_operations.QUERIES, "queries", queries.page, query_document),
-        routes.find(resource_operations.FIND_QUERY, read),
-        routes.delete(resource_operations.END_QUERY, queries.end),
-    ]
+    return routes_of(
+        register,
+        resource.handle_page(resource_operations.QUERIES, "queries", queries.page, query_document),
+        resource.handle_find(resource_operations.FIND_QUERY, read),
+        resource.handle_delete(resource_operations.END_QUERY, queries.end),
+    )
 
 
 def query_document(found: ContinuousQuery, figures: Any = ABSENT) -> ContinuousQueryDocument:  # noqa: ANN401

@@ -14,10 +14,10 @@ from uuid import uuid4
 
 from aiohttp import web
 
-from triplewire.http.openapi import resource_operations, serves
+from triplewire.http.openapi import resource_operations, routes_of, serves
 from triplewire.http.openapi.documents import ErasureDocument, ErasureStepDocument
 from triplewire.http.resources.bodies import json_response
-from triplewire.http.resources.registry_resource import RegistryResource, ResourceRoutes
+from triplewire.http.resources.registry_resource import RegistryResource, handle_find, handle_page
 from triplewire.model import ErasureScope, format_position
 from triplewire.model.clock import Clock, format_timestamp
 from triplewire.model.errors import BadRequest
@@ -124,13 +124,12 @@ def erasure_routes(erasures: Erasures) -> list[web.RouteDef]:
         headers = {"Location": f"/erasures/{receipt.id}"}
         return json_response(erasure_document(receipt).to_json(), status=202, headers=headers)
 
-    routes = ResourceRoutes("/erasures")
-    return [
-        web.delete("/events/{id}", erase_event),
-        web.delete("/events", erase_many),
-        routes.page(resource_operations.ERASURES, "erasures", erasures.page, erasure_document),
-        routes.find(resource_operations.FIND_ERASURE, lambda id, by: erasure_document(erasures.find(id, by))),
-    ]
+    return routes_of(
+        erase_event,
+        erase_many,
+        handle_page(resource_operations.ERASURES, "erasures", erasures.page, erasure_document),
+        handle_find(resource_operations.FIND_ERASURE, lambda id, by: erasure_document(erasures.find(id, by))),
+    )
 
 
 def erasure_document(receipt: ErasureReceipt) -> ErasureDocument:

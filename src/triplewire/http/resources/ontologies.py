@@ -18,10 +18,11 @@ from typing import Final
 
 from aiohttp import web
 
-from triplewire.http.openapi import resource_operations, serves
+from triplewire.http.openapi import resource_operations, routes_of, serves
 from triplewire.http.openapi.documents import OntologyDocument
+from triplewire.http.resources import registry_resource as resource
 from triplewire.http.resources.bodies import negotiate_rdf, read_body_within
-from triplewire.http.resources.registry_resource import RegistryEntry, RegistryResource, ResourceRoutes
+from triplewire.http.resources.registry_resource import RegistryEntry, RegistryResource
 from triplewire.http.resources.subscription_requests import SubscriptionRequest
 from triplewire.matching.canonical_form import CACHED_SKELETONS
 from triplewire.matching.prepared_queries import PreparedShapes, build_query, lift_query_as
@@ -268,13 +269,12 @@ def ontology_routes(ontologies: OntologyManager) -> list[web.RouteDef]:
         headers = {"ETag": f'"{format_position(loaded.version)}"', "Vary": "Accept"}
         return web.Response(body=body, content_type=syntax.media_type, headers=headers)
 
-    routes = ResourceRoutes("/ontologies", "name")
-    return [
-        routes.list(resource_operations.ONTOLOGIES, "ontologies", ontologies.all, ontology_document),
-        routes.put(resource_operations.LOAD_ONTOLOGY, put),
-        web.get("/ontologies/{name}", find),
-        routes.delete(resource_operations.REMOVE_ONTOLOGY, ontologies.remove),
-    ]
+    return routes_of(
+        resource.handle_list(resource_operations.ONTOLOGIES, "ontologies", ontologies.all, ontology_document),
+        resource.handle_put(resource_operations.LOAD_ONTOLOGY, put),
+        find,
+        resource.handle_delete(resource_operations.REMOVE_ONTOLOGY, ontologies.remove),
+    )
 
 
 def ontology_document(loaded: LoadedOntology) -> OntologyDocument:

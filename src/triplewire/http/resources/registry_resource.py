@@ -1,7 +1,7 @@
-"""A generic registry resource: find, list, page and register entries of one kind, and the routes that do so over HTTP.
+"""A generic registry resource: find, list, page and register entries of one kind, and the HTTP handlers of that.
 
 A manager derives from `RegistryResource` and declares its registry kind, its noun, its codec and, if entries have
-owners, the index by owner. `ResourceRoutes` then serves it. Managers block, so that routes call them in threads.
+owners, the index by owner. `handle_find` and its like serve it. Managers block, so that handlers call them in threads.
 Handlers raise; the middleware writes the problem document.
 """
 
@@ -173,73 +173,74 @@ class KnownEntries:
         self._known |= values.keys()
 
 
-class ResourceRoutes:
-    """Makes the routes of one path. `run` calls blocking functions in a thread."""
+Show = Callable[[Any], Document]
+RunBlocking = Callable[..., Awaitable[Any]]
+"""Runs a blocking function in a thread."""
+RequestHandler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-    def __init__(self, path: str, key: str = "id", run: Callable[..., Awaitable[Any]] = asyncio.to_thread) -> None:
-        self._path = path
-        self._key = key
-        self._run = run
 
-    def list(
-        self, operation: Operation, name: str, read: Callable[[], Sequence[Any]], show: Callable[[Any], Document]
-    ) -> web.RouteDef:
-        """All resources, as a member of an object."""
+def handle_list(operation: Operation, name: str, read: Callable[[], Sequence[Any]], show: Show) -> RequestHandler:
+    """Serve all resources, as a member of an object."""
 
-        @serves(operation)
-        async def handle(request: web.Request) -> web.Response:
-            return json_response({name: [show(each).to_json() for each in await self._run(read)]})
+    @serves(operation)
+    async def handle(request: web.Request) -> web.Response:
+        return json_response({name: [show(each).to_json() for each in await asyncio.to_thread(read)]})
 
-        return web.get(self._path, handle)
+    return handle
 
-    def page(
-        self,
-        operation: Operation,
-        name: str,
-        read: Callable[[int, int, Principal], ResourcePage[Any]],
-        show: Callable[[Any], Document],
-    ) -> web.RouteDef:
-        """Resources after `cursor`, at most `limit`."""
 
-        @serves(operation)
-        async def handle(request: web.Request) -> web.Response:
-            cursor = parse_position(request.query.get("cursor", "earliest"))
-            page = await self._run(read, cursor, parse_page_size(request), caller(request))
-            following = None if page.next is None else format_position(page.next)
-            return json_response({name: [show(each).to_json() for each in page.items], "next": following})
+def handle_page(
+    operation: Operation,
+    name: str,
+    read: Callable[[int, int, Principal], ResourcePage[Any]],
+    show: Show,
+    run: RunBlocking = asyncio.to_thread,
+) -> RequestHandler:
+    """Serve resources after `cursor`, at most `limit`."""
 
-        return web.get(self._path, handle)
+    @serves(operation)
+    async def handle(request: web.Request) -> web.Response:
+        cursor = parse_position(request.query.get("cursor", "earliest"))
+        page = await run(read, cursor, parse_page_size(request), caller(request))
+        following = None if page.next is None else format_position(page.next)
+        return json_response({name: [show(each).to_json() for each in page.items], "next": following})
 
-    def find(self, operation: Operation, read: Callable[[str, Principal], Document]) -> web.RouteDef:
-        @serves(operation)
-        async def handle(request: web.Request) -> web.Response:
-            found = await self._run(read, request.match_info[self._key], caller(request))
-            return json_response(found.to_json())
+    return handle
 
-        return web.get(self._entry, handle)
 
-    def delete(self, operation: Operation, remove: Callable[[str, Principal], object]) -> web.RouteDef:
-        @serves(operation)
-        async def handle(request: web.Request) -> web.Response:
-            await self._run(remove, request.match_info[self._key], caller(request))
-            return web.Response(status=204)
+def handle_find(operation: Operation, read: Callable[[str, Principal], Document]) -> RequestHandler:
+    @serves(operation)
+    async def handle(request: web.Request) -> web.Response:
+        found = await asyncio.to_thread(read, _key(request), caller(request))
+        return json_response(found.to_json())
 
-        return web.delete(self._entry, handle)
+    return handle
 
-    def put(self, operation: Operation, write: Callable[[str, web.Request], Awaitable[Document]]) -> web.RouteDef:
-        """Create or replace the resource of a name."""
 
-        @serves(operation)
-        async def handle(request: web.Request) -> web.Response:
-            name = request.match_info[self._key]
-            made = await write(name, request)
-            return json_response(made.to_json(), headers={"Location": f"{self._path}/{name}"})
+def handle_delete(operation: Operation, remove: Callable[[str, Principal], object]) -> RequestHandler:
+    @serves(operation)
+    async def handle(request: web.Request) -> web.Response:
+        await asyncio.to_thread(remove, _key(request), caller(request))
+        return web.Response(status=204)
 
-        return web.put(self._entry, handle)
+    return handle
 
-    @property
-    def _entry(self) -> str:
-        return f"{self._path}/{{{self._key}}}"
+
+def handle_put(operation: Operation, write: Callable[[str, web.Request], Awaitable[Document]]) -> RequestHandler:
+    """Create or replace the resource of a name."""
+
+    @serves(operation)
+    async def handle(request: web.Request) -> web.Response:
+        made = await write(_key(request), request)
+        return json_response(made.to_json(), headers={"Location": request.path})
+
+    return handle
+
+
+def _key(request: web.Request) -> str:
+    """The only parameter in the path."""
+    (key,) = request.match_info.values()
+    return key
 
 
 async def register_lines(

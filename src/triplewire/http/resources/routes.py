@@ -9,14 +9,20 @@ import orjson
 from aiohttp import web
 
 from triplewire.http.auth import caller
-from triplewire.http.openapi import resource_operations, serves
+from triplewire.http.openapi import resource_operations, routes_of, serves
 from triplewire.http.openapi.documents import SubscriptionDocument, WebhookDocument
 from triplewire.http.openapi.schemas import ABSENT
 from triplewire.http.resources.bodies import JSON, SUBSCRIPTION_BODY_BYTES, json_response, read_json
 from triplewire.http.resources.bulk import NDJSON
 from triplewire.http.resources.explain import SubscriptionExplainer
 from triplewire.http.resources.ontologies import OntologyManager, ontology_routes
-from triplewire.http.resources.registry_resource import ResourceRoutes, register_json, register_lines
+from triplewire.http.resources.registry_resource import (
+    handle_delete,
+    handle_find,
+    handle_page,
+    register_json,
+    register_lines,
+)
 from triplewire.http.resources.subscription_requests import SubscriptionRequest, format_start, parse_bulk_subscription
 from triplewire.http.resources.subscriptions import SubscriptionManager
 from triplewire.http.resources.templates import template_routes
@@ -39,15 +45,14 @@ def registry_routes(
 
 
 def subscription_routes(subscriptions: SubscriptionManager, explainer: SubscriptionExplainer) -> list[web.RouteDef]:
-    routes = ResourceRoutes("/subscriptions")
     special = _SubscriptionRoutes(subscriptions, explainer)
-    return [
-        web.post("/subscriptions", special.create),
-        routes.page(resource_operations.SUBSCRIPTIONS, "subscriptions", subscriptions.page, subscription_document),
-        routes.find(resource_operations.FIND_SUBSCRIPTION, special.read),
-        routes.delete(resource_operations.END_SUBSCRIPTION, subscriptions.end),
-        web.get("/subscriptions/{id}/explain", special.explain),
-    ]
+    return routes_of(
+        special.create,
+        handle_page(resource_operations.SUBSCRIPTIONS, "subscriptions", subscriptions.page, subscription_document),
+        handle_find(resource_operations.FIND_SUBSCRIPTION, special.read),
+        handle_delete(resource_operations.END_SUBSCRIPTION, subscriptions.end),
+        special.explain,
+    )
 
 
 class _SubscriptionRoutes:

@@ -11,11 +11,12 @@ from typing import Any
 
 from aiohttp import web
 
-from triplewire.http.openapi import resource_operations
+from triplewire.http.openapi import resource_operations, routes_of
 from triplewire.http.openapi.documents import PARAMETER_TYPES, TemplateDocument, TemplateRequestDocument
+from triplewire.http.resources import registry_resource as resource
 from triplewire.http.resources.bodies import JSON, SUBSCRIPTION_BODY_BYTES, check_members, read_json
 from triplewire.http.resources.bulk import NDJSON
-from triplewire.http.resources.registry_resource import RegistryResource, ResourceRoutes
+from triplewire.http.resources.registry_resource import RegistryResource
 from triplewire.matching.prepared_queries import substitute_terms
 from triplewire.matching.shapes import lift
 from triplewire.model import format_position
@@ -196,13 +197,14 @@ def template_routes(templates: TemplateManager) -> list[web.RouteDef]:
         given = await read_json(request, SUBSCRIPTION_BODY_BYTES, (JSON, NDJSON))
         return template_document(await asyncio.to_thread(templates.put, name, given))
 
-    routes = ResourceRoutes("/templates", "name")
-    return [
-        routes.list(resource_operations.TEMPLATES, "templates", templates.all, template_document),
-        routes.put(resource_operations.PUT_TEMPLATE, put),
-        routes.find(resource_operations.FIND_TEMPLATE, lambda name, by: template_document(templates.find(name, by))),
-        routes.delete(resource_operations.REMOVE_TEMPLATE, templates.remove),
-    ]
+    return routes_of(
+        resource.handle_list(resource_operations.TEMPLATES, "templates", templates.all, template_document),
+        resource.handle_put(resource_operations.PUT_TEMPLATE, put),
+        resource.handle_find(
+            resource_operations.FIND_TEMPLATE, lambda name, by: template_document(templates.find(name, by))
+        ),
+        resource.handle_delete(resource_operations.REMOVE_TEMPLATE, templates.remove),
+    )
 
 
 def template_document(found: QueryTemplate) -> TemplateDocument:

@@ -10,12 +10,12 @@ from typing import Final
 from aiohttp import web
 
 from triplewire.http.auth import caller
-from triplewire.http.openapi import serves, stream_operations
+from triplewire.http.openapi import resource_operations, routes_of, serves
 from triplewire.http.openapi.documents import DeadLetterDocument, WebhookStatusDocument
 from triplewire.http.openapi.schemas import ABSENT
 from triplewire.http.ports import ThreadPool
 from triplewire.http.resources.bodies import JSON, json_response, parse_json, parse_page_size
-from triplewire.http.resources.registry_resource import ResourcePage, ResourceRoutes
+from triplewire.http.resources.registry_resource import ResourcePage, handle_page
 from triplewire.model import END, START, format_position, parse_position
 from triplewire.model.clock import format_timestamp
 from triplewire.model.errors import BadRequest, Conflict, InvalidField, NotFound, UnknownMediaType
@@ -48,15 +48,11 @@ class DeadLetters:
         self._workers = workers
 
     def routes(self) -> list[web.RouteDef]:
-        path = "/subscriptions/{id}/dead-letters"
-        return [
-            ResourceRoutes("/hooks", run=self._workers.run).page(
-                stream_operations.HOOKS, "hooks", self._page, lambda each: webhook_status_document(*each)
-            ),
-            web.get(path, self.page),
-            web.delete(path, self.drop),
-            web.post("/subscriptions/{id}/replay", self.replay),
-        ]
+        def show(each: tuple[Webhook, WebhookProgress | None]) -> WebhookStatusDocument:
+            return webhook_status_document(*each)
+
+        hooks = handle_page(resource_operations.HOOKS, "hooks", self._page, show, self._workers.run)
+        return routes_of(hooks, self.page, self.drop, self.replay)
 
     def _page(self, after: int, limit: int, by: Principal) -> ResourcePage[tuple[Webhook, WebhookProgress | None]]:
         found = self._registry.list(WEBHOOK, after=after, limit=limit + 1)
@@ -66,7 +62,7 @@ class DeadLetters:
             [(each, progress.get(each.id)) for each in hooks], hooks[-1].since if len(found) > limit else None
         )
 
-    @serves(stream_operations.DEAD_LETTERS)
+    @serves(resource_operations.DEAD_LETTERS)
     async def page(self, request: web.Request) -> web.Response:
         id, limit = await self._id(request), parse_page_size(request)
         after = parse_position(request.query.get("cursor", "earliest"))
@@ -76,7 +72,7 @@ class DeadLetters:
             {"letters": [_letter_document(each).to_json() for each in found[:limit]], "next": following}
         )
 
-    @serves(stream_operations.REPLAY_DEAD_LETTERS)
+    @serves(resource_operations.REPLAY_DEAD_LETTERS)
     async def replay(self, request: web.Request) -> web.Response:
         """Deliver all dead letters again, or those at the positions in the body."""
         hook = await self._hook(request)
@@ -87,7 +83,7 @@ class DeadLetters:
         asked = await self._workers.run(self._store.ask, hook.id, await _read_positions(request))
         return json_response({"id": hook.id, "replaying": asked}, 202)
 
-    @serves(stream_operations.DROP_DEAD_LETTERS)
+    @serves(resource_operations.DROP_DEAD_LETTERS)
     async def drop(self, request: web.Request) -> web.Response:
         """Delete all dead letters, or those at the positions that are named."""
         id, positions = await self._id(request), _parse_positions(request.query.getall("position", []))
