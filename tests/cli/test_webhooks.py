@@ -25,7 +25,7 @@ def test_what_was_not_taken_is_shown_delivered_again_and_given_up() -> None:
             made = await at.subscribe()
             at.receiver.replies += [500, 500]
             first, second = at.publish(made, count=2)
-            await at.until(lambda: len(at.books.letters(made["id"], limit=9)) == 2)
+            await at.until(lambda: len(at.books.dead_letters(made["id"], limit=9)) == 2)
             (hook,) = orjson.loads((await told(at, "list", "--json")).stdout)
             assert (hook["id"], hook["parked"], hook["state"]) == (made["id"], 2, "on")
             assert "on" in (await told(at, "list")).stdout
@@ -33,7 +33,7 @@ def test_what_was_not_taken_is_shown_delivered_again_and_given_up() -> None:
             assert [each["position"] for each in found] == [format_position(first), format_position(second)]
             assert "answered 500" in (await told(at, "dead", made["id"])).stdout
             assert "1 will be" in (await told(at, "replay", made["id"], "--position", format_position(first))).stdout
-            await at.until(lambda: len(at.books.letters(made["id"], limit=9)) == 1)
+            await at.until(lambda: len(at.books.dead_letters(made["id"], limit=9)) == 1)
             assert (await told(at, "drop", made["id"], "--position", format_position(second))).exit_code == 0
             assert "there are no dead letters" in (await told(at, "dead", made["id"])).stdout
             assert isinstance((await told(at, "dead", "other")).exception, NotFound)

@@ -275,55 +275,55 @@ class MemoryWebhookStore:
     """The webhook store in the memory of one process."""
 
     def __init__(self) -> None:
-        self._turn = Lock()
-        self._places: dict[str, WebhookProgress] = {}
-        self._letters: dict[str, dict[int, DeadLetter]] = {}
-        self._asked: dict[str, set[int]] = {}
+        self._lock = Lock()
+        self._progress: dict[str, WebhookProgress] = {}
+        self._dead_letters: dict[str, dict[int, DeadLetter]] = {}
+        self._redeliveries: dict[str, set[int]] = {}
         self._secrets: dict[str, str] = {}
 
-    def note(self, places: Mapping[str, WebhookProgress], parked: Sequence[DeadLetter] = ()) -> None:
-        self._places.update(places)
-        for each in parked:
-            self._letters.setdefault(each.hook, {})[each.position] = each
+    def record(self, progress: Mapping[str, WebhookProgress], dead_letters: Sequence[DeadLetter] = ()) -> None:
+        self._progress.update(progress)
+        for each in dead_letters:
+            self._dead_letters.setdefault(each.hook, {})[each.position] = each
 
-    def places(self) -> Mapping[str, WebhookProgress]:
-        counts = {id: len(letters) for id, letters in self._letters.items() if letters}
-        known = {**self._places, **counts}
-        return {id: replace(self._places.get(id, WebhookProgress(START)), parked=counts.get(id, 0)) for id in known}
+    def progress(self) -> Mapping[str, WebhookProgress]:
+        counts = {id: len(letters) for id, letters in self._dead_letters.items() if letters}
+        known = {**self._progress, **counts}
+        return {id: replace(self._progress.get(id, WebhookProgress(START)), parked=counts.get(id, 0)) for id in known}
 
-    def letters(self, hook: str, after: int = START, limit: int = 1) -> Sequence[DeadLetter]:
-        found = self._letters.get(hook, {})
-        return [found[position] for position in sorted(found) if position > after][:limit]
+    def dead_letters(self, hook: str, after: int = START, limit: int = 1) -> Sequence[DeadLetter]:
+        letters = self._dead_letters.get(hook, {})
+        return [letters[position] for position in sorted(letters) if position > after][:limit]
 
     def remove(self, hook: str, positions: Sequence[int]) -> None:
         for position in positions:
-            self._letters.get(hook, {}).pop(position, None)
-            self._asked.get(hook, set()).discard(position)
+            self._dead_letters.get(hook, {}).pop(position, None)
+        self.end_redelivery(hook, positions)
 
-    def ask(self, hook: str, positions: Sequence[int] | None = None) -> int:
-        found = self._letters.get(hook, {})
-        meant = set(found) if positions is None else set(found) & set(positions)
-        self._asked.setdefault(hook, set()).update(meant)
-        return len(meant)
+    def request_redelivery(self, hook: str, positions: Sequence[int] | None = None) -> int:
+        letters = set(self._dead_letters.get(hook, {}))
+        chosen = letters if positions is None else letters & set(positions)
+        self._redeliveries.setdefault(hook, set()).update(chosen)
+        return len(chosen)
 
-    def asked(self) -> Mapping[str, Sequence[int]]:
-        return {hook: sorted(positions) for hook, positions in self._asked.items() if positions}
+    def redeliveries(self) -> Mapping[str, Sequence[int]]:
+        return {hook: sorted(positions) for hook, positions in self._redeliveries.items() if positions}
 
-    def done(self, hook: str, positions: Sequence[int]) -> None:
-        self._asked.get(hook, set()).difference_update(positions)
+    def end_redelivery(self, hook: str, positions: Sequence[int]) -> None:
+        self._redeliveries.get(hook, set()).difference_update(positions)
 
-    def keep(self, secrets: Mapping[str, str]) -> None:
+    def put_secrets(self, secrets: Mapping[str, str]) -> None:
         self._secrets.update(secrets)
 
     def secret(self, hook: str) -> str | None:
         return self._secrets.get(hook)
 
     def forget(self, hook: str) -> None:
-        for each in (self._places, self._letters, self._asked, self._secrets):
+        for each in (self._progress, self._dead_letters, self._redeliveries, self._secrets):
             each.pop(hook, None)
 
-    def take(self) -> bool:
-        return self._turn.acquire(blocking=False)
+    def acquire(self) -> bool:
+        return self._lock.acquire(blocking=False)
 
-    def leave(self) -> None:
-        self._turn.release()
+    def release(self) -> None:
+        self._lock.release()

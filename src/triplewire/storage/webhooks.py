@@ -6,16 +6,16 @@ so that publishers never wait for it. Webhooks themselves are registry entries; 
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import Protocol
 
+from triplewire.config.files import file_lock
 from triplewire.model import END, START
-from triplewire.model.errors import Unavailable
+from triplewire.model.errors import Conflict, Unavailable
 from triplewire.model.subscriptions import Owner
 from triplewire.storage import sqlite
 from triplewire.storage.registry.codec import EntryCodec
@@ -49,94 +49,81 @@ class WebhookProgress:
     """The number of dead letters; computed, not stored."""
 
 
-class ProgressStore(Protocol):
-    """Progress, dead letters and secrets of webhooks by id. Called from any thread, by several processes at once.
+class WebhookStore(Protocol):
+    """Progress, dead letters and secrets of webhooks by id, and the lock of the delivering process.
 
-    Every twin passes the same contract suite (`tests/storage/test_webhooks.py`).
+    Called from any thread, by several processes at once. Every twin passes the same contract suite
+    (`tests/storage/test_webhooks.py`).
     """
 
-    def note(self, places: Mapping[str, WebhookProgress], parked: Sequence[DeadLetter] = ()) -> None:
+    def record(self, progress: Mapping[str, WebhookProgress], dead_letters: Sequence[DeadLetter] = ()) -> None:
         """Store progress and new dead letters in one durable transaction. Raises StorageFull; then nothing is
         stored."""
 
-    def places(self) -> Mapping[str, WebhookProgress]:
+    def progress(self) -> Mapping[str, WebhookProgress]:
         """The progress of all webhooks that have progress or dead letters."""
 
-    def letters(self, hook: str, after: int = START, limit: int = 1) -> Sequence[DeadLetter]:
+    def dead_letters(self, hook: str, after: int = START, limit: int = 1) -> Sequence[DeadLetter]:
         """The dead letters of a webhook at positions above one, in order, at most `limit`."""
 
     def remove(self, hook: str, positions: Sequence[int]) -> None:
         """Remove dead letters."""
 
+    def request_redelivery(self, hook: str, positions: Sequence[int] | None = None) -> int:
+        """Request that the delivering process delivers dead letters again, all or those at positions; return their
+        number."""
 
-class RedeliveryRequests(Protocol):
-    """Requests to deliver dead letters again, which the delivering process carries out."""
+    def redeliveries(self) -> Mapping[str, Sequence[int]]:
+        """The positions of dead letters that are to be delivered again, in order."""
 
-    def ask(self, hook: str, positions: Sequence[int] | None = None) -> int:
-        """Request dead letters to be delivered again, all or those at positions; return their number."""
-
-    def asked(self) -> Mapping[str, Sequence[int]]:
-        """The positions of letters that are to be delivered again, in order."""
-
-    def done(self, hook: str, positions: Sequence[int]) -> None:
+    def end_redelivery(self, hook: str, positions: Sequence[int]) -> None:
         """Remove requests: they were carried out, or will not be."""
 
-
-class SecretStore(Protocol):
-    """Signing secrets of webhooks."""
-
-    def keep(self, secrets: Mapping[str, str]) -> None:
-        """Store secrets durably, in place of older ones."""
+    def put_secrets(self, secrets: Mapping[str, str]) -> None:
+        """Store signing secrets durably, in place of older ones."""
 
     def secret(self, hook: str) -> str | None: ...
 
     def forget(self, hook: str) -> None:
         """Delete everything about a webhook: dead letters, progress and secret, which is overwritten."""
 
+    def acquire(self) -> bool:
+        """Take the lock of the delivering process, one at a time per data directory, until it is released or the
+        process ends; return False if another process holds it."""
 
-class DeliveryLock(Protocol):
-    """The lock of the delivering process: one at a time per data directory."""
-
-    def take(self) -> bool:
-        """Take the lock, until it is released or the process ends; return False if another process holds it."""
-
-    def leave(self) -> None: ...
-
-
-class WebhookStore(ProgressStore, RedeliveryRequests, SecretStore, DeliveryLock, Protocol):
-    """All of them in one."""
+    def release(self) -> None: ...
 
 
 WEBHOOK_SCHEMA = {
-    "places": """
-        CREATE TABLE places (
+    "progress": """
+        CREATE TABLE progress (
             hook TEXT PRIMARY KEY, position INTEGER NOT NULL, failures INTEGER NOT NULL, reason TEXT NOT NULL
         ) WITHOUT ROWID""",
-    "letters": """
-        CREATE TABLE letters (
+    "dead_letters": """
+        CREATE TABLE dead_letters (
             hook TEXT NOT NULL, position INTEGER NOT NULL, attempts INTEGER NOT NULL, reason TEXT NOT NULL,
             status INTEGER, parked INTEGER NOT NULL, again INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (hook, position)
         ) WITHOUT ROWID""",
-    "letters_again": "CREATE INDEX letters_again ON letters (hook, position) WHERE again",
+    "redeliveries": "CREATE INDEX redeliveries ON dead_letters (hook, position) WHERE again",
     "secrets": "CREATE TABLE secrets (hook TEXT PRIMARY KEY, secret TEXT NOT NULL) WITHOUT ROWID",
 }
 
-_PLACE = "INSERT OR REPLACE INTO places (hook, position, failures, reason) VALUES (?, ?, ?, ?)"
-_PARK = "INSERT OR REPLACE INTO letters (hook, position, attempts, reason, status, parked) VALUES (?, ?, ?, ?, ?, ?)"
-_PLACES = """SELECT hook, max(position), max(failures), max(reason), sum(parked) FROM (
-        SELECT hook, position, failures, reason, 0 AS parked FROM places
-        UNION ALL SELECT hook, 0, 0, '', count(*) FROM letters GROUP BY hook
+_LETTER = "hook, position, attempts, reason, status, parked"
+_ADVANCE = "INSERT OR REPLACE INTO progress (hook, position, failures, reason) VALUES (?, ?, ?, ?)"
+_PARK = f"INSERT OR REPLACE INTO dead_letters ({_LETTER}) VALUES (?, ?, ?, ?, ?, ?)"
+_PROGRESS = """SELECT hook, max(position), max(failures), max(reason), sum(parked) FROM (
+        SELECT hook, position, failures, reason, 0 AS parked FROM progress
+        UNION ALL SELECT hook, 0, 0, '', count(*) FROM dead_letters GROUP BY hook
     ) GROUP BY hook"""
-_LETTERS = """SELECT hook, position, attempts, reason, status, parked FROM letters
-    WHERE hook = ? AND position > ? ORDER BY position LIMIT ?"""
-_REMOVE = "DELETE FROM letters WHERE hook = ? AND position = ?"
-_ASK_ALL = "UPDATE letters SET again = 1 WHERE hook = ?"
-_ASK = "UPDATE letters SET again = 1 WHERE hook = ? AND position = ?"
-_ASKED = "SELECT hook, position FROM letters INDEXED BY letters_again WHERE again ORDER BY hook, position"
-_DONE = "UPDATE letters SET again = 0 WHERE hook = ? AND position = ?"
-_KEEP = "INSERT OR REPLACE INTO secrets (hook, secret) VALUES (?, ?)"
+_LETTERS = f"SELECT {_LETTER} FROM dead_letters WHERE hook = ? AND position > ? ORDER BY position LIMIT ?"
+_REMOVE = "DELETE FROM dead_letters WHERE hook = ? AND position = ?"
+_REQUEST_ALL = "UPDATE dead_letters SET again = 1 WHERE hook = ?"
+_REQUEST = "UPDATE dead_letters SET again = 1 WHERE hook = ? AND position = ?"
+_REDELIVERIES = "SELECT hook, position FROM dead_letters INDEXED BY redeliveries WHERE again ORDER BY hook, position"
+_END = "UPDATE dead_letters SET again = 0 WHERE hook = ? AND position = ?"
+_PUT_SECRET = "INSERT OR REPLACE INTO secrets (hook, secret) VALUES (?, ?)"
 _SECRET = "SELECT secret FROM secrets WHERE hook = ?"
-_FORGET = tuple(f"DELETE FROM {table} WHERE hook = ?" for table in ("places", "letters", "secrets"))
+_FORGET = tuple(f"DELETE FROM {table} WHERE hook = ?" for table in ("progress", "dead_letters", "secrets"))
 
 
 class SqliteWebhookStore:
@@ -149,82 +136,76 @@ class SqliteWebhookStore:
         path.touch(mode=0o600)
         self._database = sqlite.Database(path, WEBHOOK_SCHEMA)
         self._lock_path = path.with_suffix(".lock")
-        self._lock: TextIO | None = None
+        self._lock = ExitStack()
 
-    def note(self, places: Mapping[str, WebhookProgress], parked: Sequence[DeadLetter] = ()) -> None:
-        rows = [(each.hook, each.position, each.attempts, each.reason, each.status, each.parked) for each in parked]
+    def record(self, progress: Mapping[str, WebhookProgress], dead_letters: Sequence[DeadLetter] = ()) -> None:
+        rows = [(hook, each.position, each.failures, each.reason) for hook, each in progress.items()]
         with self._database.writing() as connection:
-            noted = [(hook, each.position, each.failures, each.reason) for hook, each in places.items()]
-            connection.executemany(_PLACE, noted)
-            connection.executemany(_PARK, rows)
+            connection.executemany(_ADVANCE, rows)
+            connection.executemany(_PARK, [tuple(vars(each).values()) for each in dead_letters])
 
-    def places(self) -> Mapping[str, WebhookProgress]:
+    def progress(self) -> Mapping[str, WebhookProgress]:
         with self._database.reading() as connection:
-            found = connection.execute(_PLACES).fetchall()
-        return {hook: WebhookProgress(*place) for hook, *place in found}
+            rows = connection.execute(_PROGRESS).fetchall()
+        return {hook: WebhookProgress(*fields) for hook, *fields in rows}
 
-    def letters(self, hook: str, after: int = START, limit: int = 1) -> Sequence[DeadLetter]:
+    def dead_letters(self, hook: str, after: int = START, limit: int = 1) -> Sequence[DeadLetter]:
         with self._database.reading() as connection:
             return [DeadLetter(*row) for row in connection.execute(_LETTERS, (hook, after, limit)).fetchall()]
 
     def remove(self, hook: str, positions: Sequence[int]) -> None:
-        self._each(_REMOVE, hook, positions)
+        self._change_each(_REMOVE, hook, positions)
 
-    def ask(self, hook: str, positions: Sequence[int] | None = None) -> int:
+    def request_redelivery(self, hook: str, positions: Sequence[int] | None = None) -> int:
+        if positions is not None:
+            return self._change_each(_REQUEST, hook, positions)
         with self._database.writing() as connection:
-            if positions is None:
-                return connection.execute(_ASK_ALL, (hook,)).rowcount
-            return sum(connection.execute(_ASK, (hook, each)).rowcount for each in positions)
+            return connection.execute(_REQUEST_ALL, (hook,)).rowcount
 
-    def asked(self) -> Mapping[str, Sequence[int]]:
+    def redeliveries(self) -> Mapping[str, Sequence[int]]:
         found: dict[str, list[int]] = {}
         with self._database.reading() as connection:
-            for hook, position in connection.execute(_ASKED).fetchall():
+            for hook, position in connection.execute(_REDELIVERIES).fetchall():
                 found.setdefault(hook, []).append(position)
         return found
 
-    def done(self, hook: str, positions: Sequence[int]) -> None:
-        self._each(_DONE, hook, positions)
+    def end_redelivery(self, hook: str, positions: Sequence[int]) -> None:
+        self._change_each(_END, hook, positions)
 
-    def keep(self, secrets: Mapping[str, str]) -> None:
+    def put_secrets(self, secrets: Mapping[str, str]) -> None:
         with self._database.writing() as connection:
-            connection.executemany(_KEEP, secrets.items())
+            connection.executemany(_PUT_SECRET, secrets.items())
 
     def secret(self, hook: str) -> str | None:
         with self._database.reading() as connection:
-            found = connection.execute(_SECRET, (hook,)).fetchone()
-        return None if found is None else found[0]
+            (secret,) = connection.execute(_SECRET, (hook,)).fetchone() or (None,)
+        return secret
 
     def forget(self, hook: str) -> None:
         with self._database.writing() as connection:
             for statement in _FORGET:
                 connection.execute(statement, (hook,))
-        # Where somebody is in the way, what was written over goes with the next one that is forgotten.
+        # Where a reader is in the way, what was overwritten is scrubbed with the next webhook that is forgotten.
         with suppress(Unavailable):
             self._database.scrub()
 
-    def take(self) -> bool:
-        lock = self._lock_path.open("w")
+    def acquire(self) -> bool:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            lock.close()
+            self._lock.enter_context(file_lock(self._lock_path, "another process delivers webhooks"))
+        except Conflict:
             return False
-        self._lock = lock
         return True
 
-    def leave(self) -> None:
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
+    def release(self) -> None:
+        self._lock.close()
 
     def close(self) -> None:
-        self.leave()
+        self.release()
         self._database.close()
 
-    def _each(self, statement: str, hook: str, positions: Sequence[int]) -> None:
+    def _change_each(self, statement: str, hook: str, positions: Sequence[int]) -> int:
         with self._database.writing() as connection:
-            connection.executemany(statement, [(hook, each) for each in positions])
+            return connection.executemany(statement, [(hook, each) for each in positions]).rowcount
 
 
 WEBHOOK = "hook"

@@ -168,7 +168,7 @@ def test_a_renewal_goes_on_where_it_is_and_a_lease_that_is_over_ends_it() -> Non
             at.at.append(3)
             await at.until(lambda: not hooks(at))
             assert at.receiver.calls.empty()
-            assert at.books.places() == {}
+            assert at.books.progress() == {}
 
     run(story())
 

@@ -180,13 +180,13 @@ def test_what_is_never_taken_is_parked_and_the_rest_goes_on_and_it_is_delivered_
             at.receiver.replies += [500]
             assert (await at.call("POST", path, 202))["replaying"] == 1
             await at.receiver.next()
-            await at.until(lambda: not at.books.asked())
+            await at.until(lambda: not at.books.redeliveries())
             assert len(await at.letters(made)) == 1
             body = {"positions": [letter["position"]]}
             assert (await at.call("POST", path, 202, json=body))["replaying"] == 1
             again = await at.receiver.next()
             assert (again.headers["webhook-id"], again.body) == (letter["id"], calls[0].body)
-            await at.until(lambda: not at.books.letters(made["id"]))
+            await at.until(lambda: not at.books.dead_letters(made["id"]))
             assert (await at.call("POST", path, 202))["replaying"] == 0
 
     run(story())
@@ -198,7 +198,7 @@ def test_parked_ones_are_given_up_when_asked() -> None:
             made = await at.subscribe()
             at.receiver.replies += [500, 500]
             first, second = (format_position(each) for each in at.publish(made, count=2))
-            await at.until(lambda: len(at.books.letters(made["id"], limit=9)) == 2)
+            await at.until(lambda: len(at.books.dead_letters(made["id"], limit=9)) == 2)
             path = f"/subscriptions/{made['id']}/dead-letters"
             page = await at.call("GET", path + "?limit=1")
             assert [each["position"] for each in page["letters"]] == [first]
@@ -218,8 +218,8 @@ def test_a_list_that_is_full_parks_nothing_more_and_loses_nothing() -> None:
             made = await at.subscribe()
             full = [DeadLetter(made["id"], at, 1, "answered 500", 500, 0) for at in range(1, DEAD_LETTERS + 1)]
             books = MemoryWebhookStore()
-            books.keep({made["id"]: made["webhook"]["secret"]})
-            books.note({}, full)
+            books.put_secrets({made["id"]: made["webhook"]["secret"]})
+            books.record({}, full)
             async with scene(attempts=1, books=books) as other:
                 # The same subscription, as it is after a restart.
                 other.at.twin.registry.put(entries(at))
@@ -270,7 +270,7 @@ def test_the_end_of_a_subscription_ends_it_at_once_and_its_secret_is_forgotten()
             await at.until(lambda: at.books.secret(made["id"]) is None)
             assert (await at.call("GET", "/hooks"))["hooks"] == []
             assert at.receiver.calls.qsize() == 1
-            assert dict(at.books.places()) == {}
+            assert dict(at.books.progress()) == {}
 
     run(story())
 
@@ -325,7 +325,7 @@ def test_another_edge_goes_on_where_the_one_before_was() -> None:
             made = await at.subscribe()
             (first,) = at.publish(made)
             assert position(await at.receiver.next()) == format_position(first)
-            await at.until(lambda: books.places().get(made["id"]) == WebhookProgress(first))
+            await at.until(lambda: books.progress().get(made["id"]) == WebhookProgress(first))
             said = entries(at)
         async with scene(books=books) as at, receiver(int(made["webhook"]["url"].split(":")[2].split("/")[0])) as same:
             at.at.twin.registry.put(said[:2])
@@ -346,8 +346,8 @@ class Full(MemoryWebhookStore):
         super().__init__()
         self._faults = Faults([Fault.FULL] * faults)
 
-    def note(self, places: object, parked: object = ()) -> None:
-        self._faults.run(lambda: super(Full, self).note(places, parked))  # type: ignore[arg-type]
+    def record(self, progress: object, dead_letters: object = ()) -> None:
+        self._faults.run(lambda: super(Full, self).record(progress, dead_letters))  # type: ignore[arg-type]
 
 
 def test_where_the_disk_is_full_deliveries_go_on_and_parking_waits() -> None:
@@ -366,7 +366,7 @@ def test_where_the_disk_is_full_deliveries_go_on_and_parking_waits() -> None:
                 at.alarm.advance(WEBHOOK_PAUSE_FIRST)
             assert position(await at.receiver.next()) == format_position(third)
             assert [each["position"] for each in await at.letters(made)] == [format_position(second)]
-            await at.until(lambda: at.books.places()[made["id"]].position == third)
+            await at.until(lambda: at.books.progress()[made["id"]].position == third)
 
     run(story())
 
@@ -380,8 +380,8 @@ def test_one_that_is_told_nothing_still_notes_how_far_it_is() -> None:
             at.at.match([])
             await at.until(lambda: at.at.edge.matches.topic.settled == at.at.twin.log.head())
             at.clock.advance(WEBHOOK_PROGRESS_SECONDS)
-            await at.until(lambda: made["id"] in at.books.places())
-            assert at.books.places()[made["id"]] == WebhookProgress(at.at.twin.log.head())
+            await at.until(lambda: made["id"] in at.books.progress())
+            assert at.books.progress()[made["id"]] == WebhookProgress(at.at.twin.log.head())
 
     run(story())
 

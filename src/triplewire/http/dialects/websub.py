@@ -218,7 +218,7 @@ class WebSubHub:
             )
             known = replace(known, topic=topic.url, begin=begin)
         if wanted.secret is not None:
-            self._context.store.keep({known.id: wanted.secret})
+            self._context.store.put_secrets({known.id: wanted.secret})
         self._registry.put([(WEBHOOK, known.id, webhook_to_value(replace(known, hub=hub, until=until, owner=owner)))])
 
 

@@ -35,7 +35,7 @@ from triplewire.storage.registry.subscriptions import (
     NARROWING,
     SELECTOR_VALUES,
 )
-from triplewire.storage.webhooks import SecretStore, Webhook
+from triplewire.storage.webhooks import Webhook, WebhookStore
 
 _WEBHOOK_MEMBERS = ("url", "secret", "attempts")
 
@@ -71,7 +71,7 @@ class WebhookRequest:
 class WebhookRegistrar:
     """Makes webhooks of requests, for targets in allowed networks, and stores their secrets."""
 
-    secrets: SecretStore
+    secrets: WebhookStore
     networks: AllowedNetworks
 
     def make(self, id: str, request: WebhookRequest, created: int) -> Webhook:
@@ -85,7 +85,7 @@ class WebhookRegistrar:
     def keep(self, secrets: Mapping[str, str]) -> None:
         """Store secrets by id. Call this before the webhooks are put."""
         if secrets:
-            self.secrets.keep(secrets)
+            self.secrets.put_secrets(secrets)
 
 
 def _parse_secret(given: object) -> str:

@@ -29,7 +29,7 @@ from triplewire.model.clock import Clock
 from triplewire.model.errors import TriplewireError
 from triplewire.security.webhooks import AllowedNetworks
 from triplewire.storage.memory import MemoryWebhookStore
-from triplewire.storage.webhooks import DeadLetter, ProgressStore, Webhook, WebhookProgress, WebhookStore
+from triplewire.storage.webhooks import DeadLetter, Webhook, WebhookProgress, WebhookStore
 
 WEBHOOK_POLL_SECONDS: Final = 0.25
 """Seconds between two looks at the registry and at the scheduler's lease: a new webhook waits that long, at most."""
@@ -44,7 +44,7 @@ class DeliveryProgress:
     """Stores the positions of webhooks in batches, a little after delivery, and dead letters before delivery goes on.
     While the disk is full, both wait."""
 
-    def __init__(self, store: ProgressStore, workers: ThreadPool, sleep: Sleep) -> None:
+    def __init__(self, store: WebhookStore, workers: ThreadPool, sleep: Sleep) -> None:
         self._store = store
         self._workers = workers
         self._sleep = sleep
@@ -86,7 +86,7 @@ class DeliveryProgress:
         if not progress and not letters:
             return
         try:
-            await self._workers.run(self._store.note, progress, [letter for letter, _ in letters])
+            await self._workers.run(self._store.record, progress, [letter for letter, _ in letters])
         except BaseException:
             self._progress = {**progress, **self._progress}
             self._letters = [*letters, *self._letters]

@@ -56,7 +56,7 @@ class DeadLetters:
 
     def _page(self, after: int, limit: int, by: Principal) -> ResourcePage[tuple[Webhook, WebhookProgress | None]]:
         found = self._registry.list(WEBHOOK, after=after, limit=limit + 1)
-        progress = self._store.places()
+        progress = self._store.progress()
         hooks = [webhook_from_change(each) for each in found[:limit]]
         return ResourcePage(
             [(each, progress.get(each.id)) for each in hooks], hooks[-1].since if len(found) > limit else None
@@ -66,7 +66,7 @@ class DeadLetters:
     async def page(self, request: web.Request) -> web.Response:
         id, limit = await self._id(request), parse_page_size(request)
         after = parse_position(request.query.get("cursor", "earliest"))
-        found = await self._workers.run(self._store.letters, id, after, limit + 1)
+        found = await self._workers.run(self._store.dead_letters, id, after, limit + 1)
         following = format_position(found[limit - 1].position) if len(found) > limit else None
         return json_response(
             {"letters": [_letter_document(each).to_json() for each in found[:limit]], "next": following}
@@ -80,7 +80,7 @@ class DeadLetters:
             raise Conflict(
                 f"the target of {hook.id} responded that it is gone (410): nothing is delivered to it any more"
             )
-        asked = await self._workers.run(self._store.ask, hook.id, await _read_positions(request))
+        asked = await self._workers.run(self._store.request_redelivery, hook.id, await _read_positions(request))
         return json_response({"id": hook.id, "replaying": asked}, 202)
 
     @serves(resource_operations.DROP_DEAD_LETTERS)
@@ -88,7 +88,7 @@ class DeadLetters:
         """Delete all dead letters, or those at the positions that are named."""
         id, positions = await self._id(request), _parse_positions(request.query.getall("position", []))
         if positions is None:
-            found = await self._workers.run(self._store.letters, id, START, DEAD_LETTERS)
+            found = await self._workers.run(self._store.dead_letters, id, START, DEAD_LETTERS)
             positions = [each.position for each in found]
         await self._workers.run(self._store.remove, id, positions)
         return web.Response(status=204)

@@ -163,7 +163,7 @@ class Deliverer:
             with suppress(TriplewireError, DeliveryEnded):
                 accepted = await self._redeliver(position)
             if not accepted:
-                return await run(store.done, self.hook.id, positions[number:])
+                return await run(store.end_redelivery, self.hook.id, positions[number:])
             await run(store.remove, self.hook.id, [position])
             self._parked -= 1
 

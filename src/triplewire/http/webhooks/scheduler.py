@@ -51,7 +51,7 @@ class Scheduler:
 
     async def run(self) -> None:
         """Wait for the lease, then deliver until cancelled. A step that fails is repeated a little later."""
-        while not await self._context.workers.run(self._context.store.take):
+        while not await self._context.workers.run(self._context.store.acquire):
             await asyncio.sleep(self._context.outbound.poll)
         progress = asyncio.create_task(self._context.progress.run())
         try:
@@ -65,7 +65,7 @@ class Scheduler:
         """Start, renew and stop deliverers as the registry changed, and start requested replays."""
         changes = await self._context.workers.run(self._registry.list, WEBHOOK, after=self._seen)
         if self._seen == START and changes:
-            self._progress = await self._context.workers.run(self._context.store.places)
+            self._progress = await self._context.workers.run(self._context.store.progress)
         for change in changes:
             await self._take(webhook_from_change(change))
             self._seen = change.position
@@ -129,7 +129,7 @@ class Scheduler:
             self._context.store.forget(hook.id)
 
     async def _replay(self) -> None:
-        for hook, positions in (await self._context.workers.run(self._context.store.asked)).items():
+        for hook, positions in (await self._context.workers.run(self._context.store.redeliveries)).items():
             known = self._deliverers.get(hook)
             if known is not None and hook not in self._replays:
                 task = self._replays[hook] = asyncio.create_task(known[0].replay(positions))
@@ -149,4 +149,4 @@ class Scheduler:
         await asyncio.gather(*tasks, return_exceptions=True)
         with suppress(TriplewireError):
             await self._context.progress.flush()
-        await self._context.workers.run(self._context.store.leave)
+        await self._context.workers.run(self._context.store.release)
