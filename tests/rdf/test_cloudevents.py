@@ -123,6 +123,17 @@ def test_our_event_comes_back_as_it_was(
     assert again.body == cargo.body or orjson.loads(again.body) == orjson.loads(cargo.body)
 
 
+@MODES
+@pytest.mark.parametrize("name", ["twstream", "twposition", "twsubscription", "twquery", "twkind"])
+def test_a_publisher_cannot_set_the_attributes_of_a_delivery(mode: str, name: str) -> None:
+    given = Theirs({"id": "1", "source": "/s", "type": "com.example.t", name: "forged"}, "x")
+    found = sent(mode, given)
+    assert found.headers.extensions == {"ce-type": "com.example.t"}
+    assert heard(mode, found).get_attributes().get(name) != "forged"
+    stored = Event(found.id, found.text, EventHeaders(extensions={name: "forged"}))
+    assert heard(mode, stored).get_attributes().get(name) != "forged"
+
+
 @pytest.mark.parametrize(
     ("said", "words"),
     [

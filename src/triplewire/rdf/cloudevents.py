@@ -44,7 +44,7 @@ DEFAULT_TYPE = "dev.triplewire.event"
 
 _NAMED = ("type", "subject", "dataschema")
 _OWN = (*_NAMED, "id", "source", "specversion", "datacontenttype", "time", "data", "data_base64")
-_OURS = ("twstream", "twposition", "twsubscription", "twkind", "twsource", "twapplication", "twheaders")
+_OURS = ("twstream", "twposition", "twsubscription", "twquery", "twkind", "twsource", "twapplication", "twheaders")
 _NAME = re.compile(r"[a-z0-9]{1,20}")
 _GIVEN = re.compile(r"[a-z0-9]+")
 _REFERENCE = re.compile(r"[A-Za-z0-9\-._~:/?#\[\]@!$&()*+,;=%]+")

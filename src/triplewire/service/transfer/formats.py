@@ -84,4 +84,3 @@ class StateFile:
 
     def remove(self) -> None:
         self.path.unlink(missing_ok=True)
-        self.path.with_name(self.path.name + ".new").unlink(missing_ok=True)
