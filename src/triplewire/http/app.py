@@ -46,12 +46,12 @@ from triplewire.http.delivery.replay_cache import RecentEvents, ReplayCacheConfi
 from triplewire.http.delivery.subscriptions import ContinuousQueryCache, SubscriptionCache
 from triplewire.http.delivery.topics import ACK_SECONDS, LISTENERS, Acceptor, LiveTopic, Subscribable
 from triplewire.http.delivery.transports import Transports, WebSocketSessions
-from triplewire.http.dialects.ldes import CurrentVisibility, LdesHistories, StreamPromises
+from triplewire.http.dialects.ldes import LDES_FANOUT, CurrentVisibility, LdesHistories, StreamPromises
 from triplewire.http.dialects.mercure import MercureHub
 from triplewire.http.dialects.websub import WebSubHub, add_hub_links
 from triplewire.http.discovery import endpoint
 from triplewire.http.discovery.catalog import SampleCache, StreamProfiles
-from triplewire.http.discovery.endpoint import StreamListing
+from triplewire.http.discovery.endpoint import CATALOG_STREAMS, StreamListing
 from triplewire.http.formats.messages import EDGE_STOPS
 from triplewire.http.health import (
     ClosedTraffic,
@@ -62,6 +62,7 @@ from triplewire.http.health import (
     TracedCommits,
 )
 from triplewire.http.openapi import routes_of
+from triplewire.http.openapi.stream_operations import CONNECTION_SOURCES
 from triplewire.http.peers.load_balancing import (
     ConnectionBalancer,
     Migration,
@@ -96,7 +97,7 @@ from triplewire.security import EVERYONE
 from triplewire.security.principals import Authenticator, principal_of
 from triplewire.storage.outbox import Outbox, OutboxLane
 from triplewire.storage.registry.erasure import latest_erasure_change
-from triplewire.storage.registry.ports import Registry
+from triplewire.storage.registry.ports import PAGE_ENTRIES, Registry
 from triplewire.storage.registry.security import PolicyStore
 from triplewire.storage.webhooks import Webhook
 
@@ -112,6 +113,17 @@ step."""
 
 MIGRATION_SECONDS: Final = 1.0
 """Time between two looks at whether clients are to be moved to another edge."""
+
+
+@dataclass(frozen=True)
+class EndpointLimits:
+    """Limits of endpoints, in which tests differ from an edge."""
+
+    sources: int = CONNECTION_SOURCES
+    streams: int = CATALOG_STREAMS
+    fanout: int = LDES_FANOUT
+    entries: int = PAGE_ENTRIES
+    """Streams that a pattern of Mercure reads at once."""
 
 
 @dataclass(frozen=True)
@@ -169,6 +181,7 @@ class EdgeParts:
     """Returns the statistics of the lake."""
     tracer: Tracer | None = None
     location: EdgeLocation = field(default_factory=EdgeLocation)
+    limits: EndpointLimits = field(default_factory=EndpointLimits)
 
 
 class Topics:
@@ -276,11 +289,19 @@ class Edge:
         self.streaming_publish = StreamingPublish(self.publish, Origins(parts.origins))
         visibility = CurrentVisibility(self.policies)
         promises = StreamPromises(parts.registry, parts.retention)
-        self.ldes = LdesHistories(parts.log, self.history, self.history_threads, promises, visibility)
+        self.ldes = LdesHistories(
+            parts.log, self.history, self.history_threads, promises, visibility, parts.limits.fanout
+        )
         samples = SampleCache(self.ldes.newest, parts.clock)
         profiles = StreamProfiles(parts.log, parts.registry, samples, parts.retention, parts.clock)
         self.listing = StreamListing(
-            profiles, visibility, self.status, parts.registry, parts.statistics, self.history_threads
+            profiles,
+            visibility,
+            self.status,
+            parts.registry,
+            parts.statistics,
+            self.history_threads,
+            parts.limits.streams,
         )
         self.transports = transports = Transports(acceptor, WebSocketSessions(acceptor))
         resume = ResumeResolver(self.history, parts.clock, self.threads, self.history_threads)
@@ -325,7 +346,7 @@ class Edge:
             yield Worker("audit", parts.audit.flush, AUDIT_SECONDS)
 
     def routes(self) -> list[web.RouteDef]:
-        parts, threads = self.parts, self.threads
+        parts, threads, limits = self.parts, self.threads, self.parts.limits
         sources = HealthSources(parts.log, parts.outbox, parts.heartbeat, parts.stored, parts.clock)
         resources = (
             self.publish,
@@ -335,7 +356,7 @@ class Edge:
             self.event_pages,
             self.ldes,
             self.listing,
-            MercureHub(self.streams, self.acceptor, self.transports, parts.log, self.publish, threads),
+            MercureHub(self.streams, self.transports, parts.log, self.publish, threads, limits.sources, limits.entries),
             self.notifications,
             self.answers,
             MultiplexEndpoint(self.streams, self.notifications, self.answers, self.transports),

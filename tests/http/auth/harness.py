@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from tests.http.harness import House, house
-from triplewire.http.app import EdgeParts
+from triplewire.http.app import EdgeParts, EndpointLimits
 from triplewire.http.audit import AuditMiddleware
 from triplewire.http.auth import Sessions, TokenAuthenticator
 from triplewire.http.resources import access_control
@@ -39,7 +39,11 @@ class Closed:
 
 @asynccontextmanager
 async def closed(
-    witness: AuditMiddleware | None = None, *, waits: bool = False, segments: SegmentLimits = SEGMENT_LIMITS
+    witness: AuditMiddleware | None = None,
+    *,
+    waits: bool = False,
+    segments: SegmentLimits = SEGMENT_LIMITS,
+    limits: EndpointLimits | None = None,
 ) -> AsyncIterator[Closed]:
     """With `waits` it is open until there is a token."""
     found: list[tuple[TokenManager, ManualClock]] = []
@@ -59,7 +63,7 @@ async def closed(
             audit=witness,
         )
 
-    async with house(change=shut, segments=segments) as at:
+    async with house(change=shut, segments=segments, limits=limits) as at:
         yield Closed(at, *found[0])
 
 

@@ -13,8 +13,7 @@ import pytest
 from tests.http.archives import MemoryArchive
 from tests.http.brokers import broker
 from tests.http.harness import House, house, run
-from triplewire.http.app import EdgeParts
-from triplewire.http.dialects import ldes
+from triplewire.http.app import EdgeParts, EndpointLimits
 from triplewire.http.dialects.ldes import LDES_OPEN_PAGE_SECONDS, LDES_PAGE_SECONDS
 from triplewire.model import END, Erasure, ErasureScope, Event, EventHeaders
 from triplewire.storage.log.ports import LogRetention, Publication, SegmentLimits
@@ -25,13 +24,9 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 
 SMALL = SegmentLimits(events=3)
 """Three events are a page."""
-small_house = partial(house, segments=SMALL)
-
-
-@pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three pages are a node."""
-    monkeypatch.setattr(ldes, "LDES_FANOUT", 3)
+FEW = EndpointLimits(fanout=3)
+"""Three pages are a node."""
+small_house = partial(house, segments=SMALL, limits=FEW)
 
 
 def some(*numbers: int) -> list[Event]:
@@ -252,7 +247,7 @@ def test_pages_that_are_kept_no_more_are_gone_and_lead_to_those_that_are() -> No
 
 def test_a_stream_of_few_events_is_read_without_all_others() -> None:
     async def scene() -> None:
-        async with house(segments=SegmentLimits(events=3, gap=4)) as at:
+        async with house(segments=SegmentLimits(events=3, gap=4), limits=FEW) as at:
             for number in (1, 2, 3):
                 publish(at, number)
                 at.twin.log.append([Publication("other", some(*range(100 * number, 100 * number + 50)))])

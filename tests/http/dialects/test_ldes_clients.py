@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.http.auth.harness import closed
 from tests.http.dialects.nodes import needs_node, program
-from tests.http.dialects.test_ldes import SMALL, publish, small_house
+from tests.http.dialects.test_ldes import FEW, SMALL, publish, small_house
 from tests.http.harness import run
-from triplewire.http.dialects import ldes
 
 pytestmark = needs_node
-
-
-@pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three pages are a node."""
-    monkeypatch.setattr(ldes, "LDES_FANOUT", 3)
 
 
 def test_it_is_read_whole_and_in_order() -> None:
@@ -34,7 +25,7 @@ def test_it_is_read_whole_and_in_order() -> None:
 
 def test_a_client_that_knows_nothing_but_passwords_reads_with_a_token() -> None:
     async def scene() -> None:
-        async with closed(segments=SMALL) as at:
+        async with closed(segments=SMALL, limits=FEW) as at:
             publish(at.at, *range(1, 6))
             view, (_, token) = f"{at.at.url}/streams/home/ldes", at.token("consume:home")
             async with program("read.mjs", view, "ascending", f"auth=any:{token}") as reading:

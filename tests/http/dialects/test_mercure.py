@@ -10,9 +10,8 @@ import pytest
 from tests.http.dialects.nodes import needs_node, program
 from tests.http.discovery.test_listing import guarded
 from tests.http.harness import House, house, run
-from triplewire.http.dialects import mercure
+from triplewire.http.app import EndpointLimits
 from triplewire.http.formats.messages import closing_message
-from triplewire.http.openapi import stream_operations
 from triplewire.rdf import N_QUADS, decode
 from triplewire.security.jwt import _grants_of_topics
 from triplewire.security.principals import stream_pattern_of
@@ -169,12 +168,11 @@ def test_what_is_no_form_is_refused(type: str, body: bytes, status: int) -> None
     run(scene())
 
 
-def test_too_many_streams_for_one_connection_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream_operations, "CONNECTION_SOURCES", 2)
-    monkeypatch.setattr(mercure, "PAGE_ENTRIES", 2)
+def test_too_many_streams_for_one_connection_are_refused() -> None:
+    few = EndpointLimits(sources=2, entries=2)
 
     async def scene() -> None:
-        async with house() as at:
+        async with house(limits=few) as at:
             for name in "abc":
                 at.append(ord(name), stream=name)
             assert "too many" in (await at.problem("GET", f"{HUB}?topic=*"))["detail"]

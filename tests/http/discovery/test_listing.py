@@ -16,8 +16,7 @@ import rdflib
 
 from tests.http.harness import House, house, run
 from triplewire.history.dataset_statistics import DatasetStatistics, StatisticsRecord, dataset_statistics
-from triplewire.http.app import EdgeParts
-from triplewire.http.discovery import endpoint
+from triplewire.http.app import EdgeParts, EndpointLimits
 from triplewire.model import Event
 from triplewire.model.terms import RDF_TYPE
 from triplewire.security import Principal
@@ -152,11 +151,9 @@ def test_the_catalogue_is_dcat_and_conforms(accept: str) -> None:
     assert not validated(less)[0]
 
 
-def test_there_are_pages_of_streams(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoint, "CATALOG_STREAMS", 2)
-
+def test_there_are_pages_of_streams() -> None:
     async def scene() -> None:
-        async with house(change=guarded) as at:
+        async with house(change=guarded, limits=EndpointLimits(streams=2)) as at:
             publish(at, "a", "b", "c", "d", "e")
             found, path = [], "/streams"
             for _ in range(3):

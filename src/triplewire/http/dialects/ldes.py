@@ -266,12 +266,14 @@ class LdesHistories:
         workers: ThreadPool,
         promises: FindPromise,
         visibility: CurrentVisibility,
+        fanout: int = LDES_FANOUT,
     ) -> None:
         self._log = log
         self._backlog = backlog
         self._workers = workers
         self._promises = promises
         self._visibility = visibility
+        self._fanout = fanout
 
     def routes(self) -> list[web.RouteDef]:
         return routes_of(self.view, self.node)
@@ -303,7 +305,7 @@ class LdesHistories:
         volume, visible = self._log.volume(at.name), self._visibility.find(principal)
         if volume is None or (visible is not None and at.name not in visible.streams):
             raise NotFound(f"nothing was ever published to {at.name}")
-        tree, lost = HistoryTree(volume, LDES_FANOUT), self._backlog.lost(at.name)
+        tree, lost = HistoryTree(volume, self._fanout), self._backlog.lost(at.name)
         if node is None:
             lines = [*write_node(at, None, complete=False), *write_view(at, self._promises(at.name))]
             lines += self._relations(at, None, tree, lost)

@@ -18,7 +18,6 @@ from aiohttp import web
 from triplewire.http.auth import caller
 from triplewire.http.consume import StreamEndpoint
 from triplewire.http.delivery.replay import ResumeRequest
-from triplewire.http.delivery.topics import Acceptor
 from triplewire.http.delivery.transports import Transports
 from triplewire.http.formats.messages import EntryPieces, MessageFormat, ResumeToken
 from triplewire.http.formats.sse import SseFormat
@@ -102,18 +101,21 @@ class MercureHub:
     def __init__(
         self,
         streams: StreamEndpoint,
-        reception: Acceptor,
-        ways: Transports,
+        transports: Transports,
         log: SegmentedLog,
         publications: PublishEndpoint,
         workers: ThreadPool,
+        most: int = stream_operations.CONNECTION_SOURCES,
+        page: int = PAGE_ENTRIES,
     ) -> None:
+        """`most` is the number of streams of one connection, `page` of those that are looked at together."""
         self._streams = streams
-        self._reception = reception
-        self._ways = ways
+        self._transports = transports
         self._log = log
         self._publications = publications
         self._workers = workers
+        self._most = most
+        self._page = page
 
     def routes(self) -> list[web.RouteDef]:
         return routes_of(self.subscribe, self.publish)
@@ -125,14 +127,14 @@ class MercureHub:
         if not patterns:
             raise BadRequest(f"give at least one ?topic=; {_TOPICS}")
         names = await self._find_streams(patterns, caller(request))
-        self._reception.check_space()
+        self._transports.acceptor.check_space()
         text = request.headers.get("Last-Event-ID") or request.query.get("lastEventID")
         asked, mark = (None, None) if text is None else _parse_resumption(text)
         subjects = [await self._streams.subject(name, asked, caller(request)) for name in names]
         head = min([each.after for each in subjects], default=None)
         if mark is None:
-            mark = ResumeToken(await self._reception.head() if head is None else head)
-        return await self._ways.serve_format(request, subjects, mark, MERCURE)
+            mark = ResumeToken(await self._transports.acceptor.head() if head is None else head)
+        return await self._transports.serve_format(request, subjects, mark, MERCURE)
 
     async def _find_streams(self, patterns: list[str], principal: Principal) -> list[str]:
         """The streams of topics. A stream that is named must be granted; a pattern covers those that are."""
@@ -142,17 +144,14 @@ class MercureHub:
         wide = [Grant(Verb.CONSUME, each) for each in patterns if each.endswith(ALL_STREAMS)]
         found = await self._workers.run(self._find_covered, wide, principal) if wide else []
         names = list(dict.fromkeys([*single, *found]))
-        limit = stream_operations.CONNECTION_SOURCES
-        if len(names) > limit:
-            raise BadRequest(f"{len(names)} streams are too many for one connection; name at most {limit}")
+        if len(names) > self._most:
+            raise BadRequest(f"{len(names)} streams are too many for one connection; name at most {self._most}")
         return names
 
     def _find_covered(self, wide: list[Grant], principal: Principal) -> list[str]:
         """The streams that patterns cover and grants allow. The search stops above the limit."""
         found, after = list[str](), ""
-        while len(found) <= stream_operations.CONNECTION_SOURCES and (
-            volumes := self._log.volumes(after, PAGE_ENTRIES)
-        ):
+        while len(found) <= self._most and (volumes := self._log.volumes(after, self._page)):
             after = volumes[-1].stream
             meant = (each.stream for each in volumes if any(grant.covers(each.stream) for grant in wide))
             found += [name for name in meant if principal.may(Verb.CONSUME, name)]

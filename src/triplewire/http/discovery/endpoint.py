@@ -96,13 +96,16 @@ class StreamListing:
         registry: Registry,
         statistics: Callable[[], DatasetStatistics | None],
         workers: ThreadPool,
+        page: int = CATALOG_STREAMS,
     ) -> None:
+        """`page` is the number of streams of a page, at most."""
         self._profiles = profiles
         self._visibility = visibility
         self._edges = edges
         self._registry = registry
         self._statistics = statistics
         self._workers = workers
+        self._streams = page
 
     def routes(self) -> list[web.RouteDef]:
         return routes_of(self.streams, self.about, self.put, self.void)
@@ -149,7 +152,7 @@ class StreamListing:
 
     def _page(self, after: str, principal: Principal) -> tuple[list[StreamProfile], str | None, Visibility | None]:
         visible = self._visibility.find(principal)
-        return *self._profiles.page(after, CATALOG_STREAMS, visible), visible
+        return *self._profiles.page(after, self._streams, visible), visible
 
     def _find(self, stream: str, principal: Principal) -> StreamProfile:
         found = self._profiles.find(stream, self._visibility.find(principal))
