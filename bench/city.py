@@ -1,10 +1,8 @@
 """Data of `bench sparql`, `bench history` and `bench hour`: sensors of a city, and their observations.
 
-All of it follows from the number of quads. In `City` an observation is an event of five quads, and one event more
-tells
-where sensors hang. In `Day` it is an event of eight: five about the observation, a subject that comes once, and
-three
-about its sensor, which comes again all day.
+All of it follows from the number of quads. In `City` an observation is an event of five quads, and one more event
+places the sensors. In `Day` it is an event of eight: five about the observation, whose subject occurs once, and three
+about its sensor, which recurs all day.
 """
 
 from __future__ import annotations

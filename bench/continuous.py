@@ -33,7 +33,7 @@ from bench.continuous_workloads import (
     write_sparql,
     write_triples,
 )
-from bench.harness import BASE, Aim, Machine, Report, Say, percentile
+from bench.harness import BASE, Aim, Machine, Report, Say, summarize
 from bench.processes import Broker, listen, publish_bodies, publish_steadily, start_broker
 from triplewire.client import AsyncClient
 from triplewire.model import parse_position
@@ -328,9 +328,9 @@ async def _measure_delays(session: Session) -> Report:
         await session.wait_passed(int(positions.max()))
         last = enumerate((each[-1] for each in made), session.published)
         bodies = ((number, f"{text} <{BASE}e/{number}> .\n".encode()) for number, text in last)
-        sent, upto = await publish_steadily(session.client, STREAM, bodies, RATE)
+        sent, position = await publish_steadily(session.client, STREAM, bodies, RATE)
         session.published += len(sent)
-        await session.wait_passed(upto)
+        await session.wait_passed(position)
         # Some events complete answers of several questions, so that it is not enough to count.
         until = time.perf_counter() + DELAY_PATIENCE
         while not sent.keys() <= {event for _, event in arrivals.counts} and time.perf_counter() < until:
@@ -338,8 +338,7 @@ async def _measure_delays(session: Session) -> Report:
     counts = {event: count for (_, event), count in arrivals.counts.items() if event in sent}
     taken = arrivals.delays(sent)
     return {
-        "p50_ms": round(percentile(taken, 0.5)),
-        "p99_ms": round(percentile(taken, 0.99)),
+        **summarize(taken, {"p50_ms": 0.5, "p99_ms": 0.99}),
         "delays": {
             "listeners": len(asked),
             "answers_per_s": RATE,

@@ -1,8 +1,7 @@
 """The oracle of `bench continuous`: all answers, found apart from the engine, and by pyoxigraph for some questions.
 
-Relations are columns of numpy, joined one pattern after the other by sorting. A triple that is published twice is
-there
-twice, and every answer knows the oldest and the newest position in it.
+Relations are columns of numpy, joined one pattern after the other by sorting. A triple that is published twice
+is there twice, and every answer knows the oldest and the newest position in it.
 """
 
 from __future__ import annotations

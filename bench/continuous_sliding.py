@@ -1,7 +1,6 @@
 """`bench continuous --workload sliding`: a window of a minute that slides by a second, in real time.
 
-The stream has observations, and where sensors hang, so that a window joins three triples. Everything follows from
-the
+The stream has observations, and where sensors hang, so that a window joins three triples. Everything follows from the
 number of an event. In a tick come 45 observations of two triples and 10 statements of one: 2,000 triples a second.
 Every sensor says twice in a minute where it hangs, and a window is a graph: that counts once.
 

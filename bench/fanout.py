@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -19,7 +18,7 @@ import psutil
 from rich.console import RenderableType
 
 from bench.fanout_load import CLIENTS_EACH, SPARE_FILES, Load, Received, Target, start_load
-from bench.harness import Machine, Report, Say, measure_cpu, measure_memory
+from bench.harness import Machine, Report, Say, make_directory, measure_cpu, measure_memory
 from bench.links import Link, allow_files, ask_all
 from bench.processes import HOST, edge_settings, free_port, is_listening, start_edges, wait_idle
 from bench.tables import format_value, make_table
@@ -98,8 +97,8 @@ def run(options: FanoutOptions, say: Say) -> Report:
     """Measure edges, then bare writing of the same bytes, then nchan if asked for. Raises Unavailable."""
     _check_room(options)
     machine = Machine()
-    with tempfile.TemporaryDirectory(prefix="triplewire-trace-") as directory:
-        trace = Path(directory) / "trace.json"
+    with make_directory() as directory:
+        trace = directory / "trace.json"
         say(f"{options.processes} edges, {options.clients:,} clients, {options.rate:g} events a second")
         with start_servers(options.processes, options.listen) as server:
             ours = measure_server(options, server, say, trace)
@@ -182,8 +181,8 @@ def start_servers(processes: int, listen: ListenOptions, logs: int = 1) -> Itera
     """Start so many edges on one port and one log, without a pipeline, which has no part in streams. With several logs,
     so many for each, on a port of its own."""
     allow_files()
-    with tempfile.TemporaryDirectory(prefix="triplewire-bench-") as directory:
-        homes = [edge_settings(Path(directory) / str(log)) for log in range(logs)]
+    with make_directory() as directory:
+        homes = [edge_settings(directory / str(log)) for log in range(logs)]
         with start_edges([home for home in homes for _ in range(processes)], idle=0.0) as children:
             path, ports = "/streams/bench", [home.port for home in homes]
             targets = [Target((HOST, port), listen.write_request(path, port), path) for port in ports]
@@ -207,16 +206,16 @@ def find_nchan(path: str | None = None) -> tuple[str, str]:
 def _start_nchan(workers: int) -> Iterator[Server]:
     """Start nginx in a directory that is thrown away. The time of its workers counts, not that of their master."""
     (nginx, module), port, files = find_nchan(), free_port(), allow_files()
-    with tempfile.TemporaryDirectory(prefix="triplewire-nchan-") as directory:
+    with make_directory() as directory:
         # Workers of a master that is root run as another user.
-        Path(directory).chmod(0o755)
+        directory.chmod(0o755)
         # Without `reuseport` the worker that is quickest takes nearly all of the clients.
         spread = " reuseport" if workers > 1 else ""
         values = {"module": module, "directory": directory, "workers": workers, "files": files, "spread": spread}
         template = Template(Path(__file__).with_name("nchan.conf").read_text())
-        configuration = Path(directory) / "nginx.conf"
+        configuration = directory / "nginx.conf"
         configuration.write_text(template.substitute(values, connections=files - 50, host=HOST, port=port))
-        command = [nginx, "-p", directory, "-c", str(configuration)]
+        command = [nginx, "-p", str(directory), "-c", str(configuration)]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
         try:
             pids = _wait_nchan(process, workers, port)

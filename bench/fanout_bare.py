@@ -18,20 +18,20 @@ from bench.links import allow_files, answer
 _HELLO = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n: hello\n\n"
 
 
-def _open_door(address: tuple[str, int]) -> socket.socket:
-    door = socket.socket()
-    door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    door.bind(address)
-    door.listen(4096)
-    door.settimeout(0.2)
-    return door
+def _open_listener(address: tuple[str, int]) -> socket.socket:
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    listener.bind(address)
+    listener.listen(4096)
+    listener.settimeout(0.2)
+    return listener
 
 
-def _accept(door: socket.socket, clients: list[socket.socket]) -> None:
+def _accept(listener: socket.socket, clients: list[socket.socket]) -> None:
     """Accept all that are waiting."""
     while True:
         try:
-            client, _ = door.accept()
+            client, _ = listener.accept()
         except TimeoutError:
             return
         client.settimeout(None)
@@ -55,14 +55,14 @@ def _replay(trace: Path, clients: list[socket.socket]) -> int:
 def main() -> None:
     allow_files()
     gc.disable()
-    door, clients = _open_door(tuple(json.loads(sys.stdin.readline())["address"])), list[socket.socket]()
+    listener, clients = _open_listener(tuple(json.loads(sys.stdin.readline())["address"])), list[socket.socket]()
     answer(ready=True)
     for line in iter(sys.stdin.readline, ""):
         order = json.loads(line)
         if "replay" in order:
             answer(blocks=_replay(Path(order["replay"]), clients))
         else:
-            _accept(door, clients)
+            _accept(listener, clients)
             answer(clients=len(clients))
 
 

@@ -281,16 +281,16 @@ class FanoutClients:
                     self._sizes[number] = self._checksums[number] = 0
                 for each in self._sampled.values():
                     each.mark()
-            answer(**(self._report() if order["do"] == "report" else self._status(order.get("upto", -1))))
+            answer(**(self._report() if order["do"] == "report" else self._status(order.get("last", -1))))
         return bool(data)
 
-    def _status(self, upto: int) -> dict[str, Any]:
+    def _status(self, last: int) -> dict[str, Any]:
         """Return counts; `behind` are sampled connections that have not heard that event yet."""
         return {
             "opened": len(self._opened),
             "gone": self._gone,
             "bytes": sum(self._sizes[number] for number in self._opened),
-            "behind": sum(each.last < upto for each in self._sampled.values()),
+            "behind": sum(each.last < last for each in self._sampled.values()),
         }
 
     def _report(self) -> dict[str, Any]:

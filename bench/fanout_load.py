@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from bench.harness import Report, Say, percentile
+from bench.harness import Report, Say, summarize
 from bench.links import Link, ask_all
 from triplewire.model.errors import Unavailable
 
@@ -107,9 +107,7 @@ class Received:
             "unverified": self.unverified,
             "gone": self.gone,
             "repeated": sum(len(each.numbers) - len(set(each.numbers)) for each in self.samples),
-            "p50_ms": round(percentile(delays, 0.5), 1),
-            "p99_ms": round(percentile(delays, 0.99), 1),
-            "most_ms": round(max(delays, default=0.0), 1),
+            **summarize(delays, {"p50_ms": 0.5, "p99_ms": 0.99, "most_ms": 1.0}, 1),
             "sampled": len(self.samples),
             "bytes_per_delivery": round(size / max(1, self.delivered), 1),
             "traffic_share": round(size / max(1.0, plain * self.clients), 4),
@@ -163,7 +161,7 @@ class Load:
         order = {"first": expected.start, "count": count, "rate": rate, "uneven": uneven}
         self.publisher.ask(order, patience=2 * count / rate + 120.0)
         end = time.monotonic() + _DRAIN_SECONDS
-        while self._sum("behind", upto=expected[-1]) > self._sum("gone"):
+        while self._sum("behind", last=expected[-1]) > self._sum("gone"):
             if time.monotonic() > end:
                 self.say(f"some clients have not heard the last event after {_DRAIN_SECONDS:.0f} s")
                 break

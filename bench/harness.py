@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import platform
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ import psutil
 from triplewire.model.errors import TriplewireError, Unavailable
 
 Say = Callable[[str], None]
-"""Tells the user what goes on."""
+"""Prints progress."""
 Report = dict[str, Any]
 BASE = "http://bench.example/"
 SOSA = "http://www.w3.org/ns/sosa/"
@@ -22,6 +24,13 @@ SOSA = "http://www.w3.org/ns/sosa/"
 
 class Disagreement(TriplewireError):
     """The answer of the engine differs from that of an independent one: the figures mean nothing."""
+
+
+@contextmanager
+def make_directory() -> Iterator[Path]:
+    """A temporary directory, which is removed afterwards."""
+    with tempfile.TemporaryDirectory(prefix="triplewire-bench-") as directory:
+        yield Path(directory)
 
 
 class Machine:
@@ -64,11 +73,13 @@ class Usage:
     memory: int
 
 
-def measure_tree(pids: Iterable[int]) -> Usage:
-    """Return the usage of these processes and all their descendants."""
+def measure_tree(pids: Iterable[int], name: str = "") -> Usage:
+    """Return the usage of these processes and all their descendants, or of those whose name contains `name`."""
     cpu, memory = 0.0, 0
     for process in _walk_tree(pids):
         try:
+            if name not in process.name():
+                continue
             times = process.cpu_times()
             memory += process.memory_full_info().pss
             cpu += times.user + times.system + times.children_user + times.children_system
@@ -88,18 +99,27 @@ def measure_java(pids: Iterable[int]) -> float:
     return seconds
 
 
+def measure_children(name: str = "") -> int:
+    """Return the bytes of all descendants of this process, or of those whose name contains `name`."""
+    return measure_tree([each.pid for each in psutil.Process().children()], name).memory
+
+
 def measure_cpu(pids: Iterable[int]) -> float:
     """Return the CPU seconds of these processes alone. Raises Unavailable when one has ended."""
-    try:
+    with _translate_ended():
         return sum(sum(psutil.Process(pid).cpu_times()[:2]) for pid in pids)
-    except psutil.NoSuchProcess as error:
-        raise Unavailable(f"process {error.pid} ended while it was measured") from error
 
 
 def measure_memory(pids: Iterable[int]) -> int:
     """Return the bytes of these processes alone. Raises Unavailable when one has ended."""
-    try:
+    with _translate_ended():
         return sum(psutil.Process(pid).memory_full_info().pss for pid in pids)
+
+
+@contextmanager
+def _translate_ended() -> Iterator[None]:
+    try:
+        yield
     except psutil.NoSuchProcess as error:
         raise Unavailable(f"process {error.pid} ended while it was measured") from error
 
@@ -150,9 +170,16 @@ def percentile(values: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, max(0, round(share * len(ordered)) - 1))]
 
 
-def summarize_delays(milliseconds: Sequence[float]) -> dict[str, int]:
-    shares = {"p50": 0.5, "p99": 0.99, "max": 1.0}
-    return {name: round(percentile(milliseconds, share)) for name, share in shares.items()}
+QUANTILES = {"p50": 0.5, "p99": 0.99}
+
+
+def summarize(values: Sequence[float], shares: Mapping[str, float] = QUANTILES, digits: int | None = None) -> Report:
+    """Return percentiles by name, rounded."""
+    return {name: round(percentile(values, share), digits) for name, share in shares.items()}
+
+
+def summarize_delays(milliseconds: Sequence[float]) -> Report:
+    return summarize(milliseconds, {**QUANTILES, "max": 1.0})
 
 
 def flatten(report: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

@@ -5,7 +5,6 @@ The pipeline's real `store` query runs on Spark over a log that was filled befor
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -22,9 +21,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from bench.city import HOURS, PREDICATES, QUADS, RESULT_TIME, STREAMS, Day, write_nquads, write_time
-from bench.harness import Aim, Machine, Report, Say, measure_directory
+from bench.harness import Aim, Machine, Report, Say, make_directory, measure_children, measure_directory
 from bench.plots import BLUE, GREY, ORANGE, Bar, draw_bars, draw_line, draw_sheet, draw_text, draw_titles
-from bench.spark import measure_children, start_spark
+from bench.spark import start_spark
 from triplewire.config import Settings
 from triplewire.history.duckdb import DuckDbEngine
 from triplewire.history.executor import HistoryExecutor
@@ -145,8 +144,7 @@ def start_store_query(settings: Settings, first: int) -> Iterator[StoreQuery]:
 
 def run(quads: int, say: Say) -> Report:
     day, machine = Day(quads), Machine()
-    with tempfile.TemporaryDirectory(prefix="triplewire-history-") as directory:
-        path = Path(directory)
+    with make_directory() as path:
         settings = Settings(data=path / "data")
         _fill_log(day, settings.log, path / "quads.nq", say)
         say("starting Spark and the store query")
@@ -237,8 +235,8 @@ def measure_query(history: HistoryExecutor, text: str) -> QueryReads:
     """Run a query, and let the engine explain it."""
     request = HistoryRequest(text, explain="json")
     with history.start_deadline(request) as deadline:
-        told: Mapping[str, Any] = orjson.loads(b"".join(history.answer(request, deadline).chunks))
-    return QueryReads(told["files"]["read"], told["files"]["of"], told["rows"], told["run_ms"])
+        explain: Mapping[str, Any] = orjson.loads(b"".join(history.answer(request, deadline).chunks))
+    return QueryReads(explain["files"]["read"], explain["files"]["of"], explain["rows"], explain["run_ms"])
 
 
 def _measure_reads(day: Day, table: Path) -> Report:

@@ -1,14 +1,13 @@
-"""`bench hour`: an hour of commits with the housekeeping that is due beside them, as fast as the machine goes.
+"""`bench hour`: an hour of commits with the maintenance that is due beside them, as fast as the machine goes.
 
-While the housekeeper works, time goes as it does in production, a commit a second; while it rests, a second takes as
-long as its commit. So it has as much to catch up with as in production, and an hour takes some minutes.
+While maintenance runs, time passes as in production, with a commit a second; otherwise a second takes as long as its
+commit. So maintenance has as much to do as in production, and an hour takes some minutes.
 """
 
 from __future__ import annotations
 
-import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -22,11 +21,11 @@ from typing import Any
 from rich.console import RenderableType
 
 from bench.city import MADE_BY, QUADS, RESULT, RESULT_TIME, STREAMS, Day, write_time
-from bench.harness import Disagreement, Machine, Report, Say, measure_directory
+from bench.harness import Disagreement, Machine, Report, Say, make_directory, measure_directory
 from bench.history import measure_query
 from bench.plots import Panel, draw_sheet, draw_text
 from bench.spark import start_spark
-from bench.tables import list_figures, make_table
+from bench.tables import list_figures, list_rows
 from triplewire.config import Settings
 from triplewire.history.duckdb import DuckDbEngine
 from triplewire.history.executor import HistoryExecutor
@@ -48,7 +47,7 @@ MINUTE = 60
 FILES = 2
 """Files of a commit: two tasks write one each."""
 _SAMPLE_SECONDS = 20
-"""Simulated seconds between two samples: the turns of the housekeeper are not in step with it."""
+"""Simulated seconds between two samples: maintenance is not in step with them."""
 _CONSTANTS = 5
 _FIRST, _SECONDS = 10, 30
 """The part of the first minute that queries are about, in seconds, and how many constants of a kind they have."""
@@ -93,30 +92,29 @@ class Commits:
         self._writer.close()
 
 
-class HousekeeperThread:
-    """Turns of the pipeline's housekeeper, one at a time. The next begins as long after it, by the clock, as in the
-    pipeline."""
+class MaintenanceThread:
+    """Runs of the pipeline's maintenance, one at a time, with as long a pause, by the clock, as in the pipeline."""
 
-    def __init__(self, keeper: LakeMaintenance, clock: Clock) -> None:
-        self.keeper = keeper
+    def __init__(self, maintenance: LakeMaintenance, clock: Clock) -> None:
+        self.maintenance = maintenance
         self.taken: list[float] = []
-        """Real seconds of each turn."""
+        """Real seconds of each run."""
         self._clock, self._ended = clock, clock.ticks()
         self._running: Future[float] | None = None
-        self._thread = ThreadPoolExecutor(1, "housekeeping")
+        self._thread = ThreadPoolExecutor(1, "maintenance")
 
     @property
     def busy(self) -> bool:
         return self._running is not None and not self._running.done()
 
     def begin(self) -> None:
-        """Begin the next turn if it is due. Raises the error of the turn before."""
+        """Begin the next run if it is due. Raises the error of the run before."""
         self._settle()
         if self._running is None and self._clock.ticks() - self._ended >= MAINTENANCE_SECONDS:
-            self._running = self._thread.submit(self._turn)
+            self._running = self._thread.submit(self._run)
 
     def rest(self, seconds: float | None) -> None:
-        """Wait until the turn has ended, but so many seconds at most."""
+        """Wait until the run has ended, but so many seconds at most."""
         if self._running is not None and (seconds is None or seconds > 0):
             wait([self._running], seconds)
         self._settle()
@@ -124,9 +122,9 @@ class HousekeeperThread:
     def close(self) -> None:
         self._thread.shutdown()
 
-    def _turn(self) -> float:
+    def _run(self) -> float:
         began = time.perf_counter()
-        self.keeper.run_due()
+        self.maintenance.run_due()
         return time.perf_counter() - began
 
     def _settle(self) -> None:
@@ -165,14 +163,14 @@ def write_queries(day: Day, rate: int) -> dict[str, Sequence[str]]:
     }
 
 
-class KeptLake:
-    """A lake as it once was, however others go on with it: its files have a second name each."""
+class FrozenLake:
+    """A lake at one version, whatever happens to it later: its files have a second name each."""
 
     def __init__(self, snapshot: Snapshot, directory: Path) -> None:
         for each in snapshot.files:
-            kept = directory / each.path
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.hardlink_to(Path(snapshot.table) / each.path)
+            link = directory / each.path
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.hardlink_to(Path(snapshot.table) / each.path)
         self._snapshot = replace(snapshot, table=str(directory))
 
     def files(self, at: VersionOrTime | None = None) -> Snapshot:
@@ -182,7 +180,7 @@ class KeptLake:
 @dataclass(frozen=True)
 class QueryCost:
     """Costs of a kind of query: the median time and CPU time in milliseconds, the mean of files opened, and all rows.
-    CPU time is that of the whole process, housekeeping included."""
+    CPU time is that of the whole process, maintenance included."""
 
     milliseconds: float
     cpu: float
@@ -249,7 +247,7 @@ class HourSample:
     commit_ms: float
     """The median time of a commit and of reading the table, since the sample before."""
     busy: bool
-    """Was the housekeeper at work?"""
+    """Whether maintenance was running."""
     newest_ms: float
     """The time, before all else, to ask for an event of the last second."""
     costs: dict[str, QueryCost]
@@ -262,10 +260,10 @@ class HourSample:
 
 
 def run(minutes: int, say: Say) -> Report:
-    """Let so many minutes go by, of which the first is not measured; a day at most."""
+    """Simulate so many minutes, of which the first is not measured; a day at most."""
     machine, began = Machine(), time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="triplewire-hour-") as directory:
-        settings = Settings(data=Path(directory).absolute())
+    with make_directory() as directory:
+        settings = Settings(data=directory.absolute())
         say("starting Spark")
         with start_spark("hour", settings) as spark:
             runner, tasks = partial(run_tasks, spark), spark.sparkContext.defaultParallelism
@@ -289,50 +287,50 @@ class HourRun:
         self._minutes, self._rate, self._directory = minutes, rate, settings.lake.absolute()
         # The clock begins with the time as it is: files of the disk have it, too.
         clock = ManualClock(SystemClock().now())
-        house = replace(open_maintenance(self._directory), run=runner, tasks=tasks)
-        self._housekeeper = HousekeeperThread(LakeMaintenance(house, rules, clock), clock)
+        context = replace(open_maintenance(self._directory), run=runner, tasks=tasks)
+        self._maintenance = MaintenanceThread(LakeMaintenance(context, rules, clock), clock)
         self._commits = Commits(self._directory, rate, clock)
         self._day = make_day(rate)
         self._queries = write_queries(self._day, rate)
         reads = ReadCounter(self._directory.with_name("reads"), clock)
         self._timer = QueryTimer(DeltaLake(self._directory), self._directory, self._queries, reads)
-        self._kept = Path(settings.data, "kept").absolute()
-        self._first: KeptLake | None = None
+        self._frozen = Path(settings.data, "frozen").absolute()
+        self._first: FrozenLake | None = None
         self._samples: list[HourSample] = []
         self._most = 0
         self._taken: list[float] = []
 
     def measure(self, say: Say) -> Report:
-        """Let the time go by. Raises Disagreement, and the error of the housekeeper."""
+        """Let the time pass. Raises Disagreement, and the error of maintenance."""
         for second in range(1, self._minutes * MINUTE + 1):
             snapshot = self._pass_second()
             if second == min(2, self._minutes) * MINUTE:
-                self._first = KeptLake(snapshot, self._kept)
+                self._first = FrozenLake(snapshot, self._frozen)
             if second >= MINUTE and second % _SAMPLE_SECONDS == 0:
                 self._samples.append(self._sample(second, snapshot))
             if second % PREPARE_SECONDS == 0:
                 self._timer.prepare()
             if second % MINUTE == 0:
                 say(_write_progress(self._samples[-1]))
-        self._housekeeper.rest(None)
+        self._maintenance.rest(None)
         return self._report()
 
     def close(self) -> None:
-        for each in (self._housekeeper, self._commits, self._timer):
+        for each in (self._maintenance, self._commits, self._timer):
             each.close()
 
     def _pass_second(self) -> Snapshot:
-        """Commit, and wait for the rest of the second for as long as the housekeeper works."""
+        """Commit, and wait for the rest of the second while maintenance runs."""
         began = time.perf_counter()
         snapshot = self._commits.commit()
         self._taken.append(self._commits.seconds)
         self._most = max(self._most, len(snapshot.files))
-        self._housekeeper.begin()
-        self._housekeeper.rest(began + 1.0 - time.perf_counter())
+        self._maintenance.begin()
+        self._maintenance.rest(began + 1.0 - time.perf_counter())
         return snapshot
 
     def _sample(self, second: int, snapshot: Snapshot) -> HourSample:
-        busy, zones = self._housekeeper.busy, {each.zone for each in snapshot.files} - {None}
+        busy, zones = self._maintenance.busy, {each.zone for each in snapshot.files} - {None}
         versions = sum(1 for _ in (self._directory / "_delta_log").glob("*.json"))
         figures = len(snapshot.files), len(fresh_files(snapshot)), len(zones), snapshot.size, versions
         taken, self._taken = round(median(self._taken) * 1_000, 1), []
@@ -340,10 +338,10 @@ class HourRun:
         return HourSample(second, *figures, taken, busy, newest, self._timer.measure_all())
 
     def _report(self) -> Report:
-        first, last, taken = self._samples[0], self._samples[-1], self._housekeeper.taken
-        events, moved = last.second * self._rate, self._housekeeper.keeper.state()["moved"]
+        first, last, taken = self._samples[0], self._samples[-1], self._maintenance.taken
+        events, moved = last.second * self._rate, self._maintenance.maintenance.state()["moved"]
         assert self._first is not None
-        with closing(QueryTimer(self._first, self._kept, self._queries)) as before:
+        with closing(QueryTimer(self._first, self._frozen, self._queries)) as before:
             in_turn = _compare_in_turn(before, self._timer)
         return {
             "minutes": self._minutes,
@@ -383,8 +381,8 @@ def _compare_in_turn(first: QueryTimer, last: QueryTimer) -> Report:
 
 
 def compare_samples(samples: Sequence[HourSample]) -> Report:
-    """Compare costs in the minute after the first with those in the last one, while the housekeeper rested; and tell
-    those while it worked, at any time."""
+    """Compare costs in the second minute with those in the last one, without maintenance; and return those beside
+    maintenance, at any time."""
     end = samples[-1].second
     parts = {
         "after_a_minute": _resting([each for each in samples if each.second <= 2 * MINUTE]),
@@ -400,7 +398,7 @@ def compare_samples(samples: Sequence[HourSample]) -> Report:
 
 
 def _resting(samples: Sequence[HourSample]) -> Sequence[HourSample]:
-    """Return the samples in which the housekeeper had nothing to do; all of them if it always had."""
+    """Return the samples without maintenance; all of them if it always ran."""
     return [each for each in samples if not each.busy] or samples
 
 
@@ -421,37 +419,28 @@ def _write_progress(sample: HourSample) -> str:
 
 
 def make_tables(report: Report) -> list[RenderableType]:
-    samples, table = [each for each in report["samples"] if each["second"] % 60 == 0], []
-    for each in [*samples[: -1 : max(1, len(samples) // 20)], samples[-1]]:
-        counts = (f"{each[name]:,}" for name in ("files", "fresh", "zones"))
-        taken = (f"{value:g}" for value in (each["commit_ms"], *each["ms"].values()))
-        table.append(
-            (f"{each['second'] // 60}", *counts, f"{each['bytes'] / 1e6:,.1f}", f"{each['versions']:,}", *taken)
-        )
-    queries = (f"{name}, ms" for name in report["ratio"])
-    columns = ("minute", "files", "fresh", "zones", "MB", "versions", "commit, ms", *queries)
+    samples = [each for each in report["samples"] if each["second"] % 60 == 0]
+    rows = ({**each, **each["ms"]} for each in [*samples[: -1 : max(1, len(samples) // 20)], samples[-1]])
+    columns = {name: name for name in ("second", "files", "fresh", "zones", "bytes", "versions")}
+    columns |= {"commit_ms": "commit, ms", **{name: f"{name}, ms" for name in report["ratio"]}}
     title = f"{report['quads']:,} quads in {report['minutes']} minutes"
     figures = {name: each for name, each in report.items() if name != "samples"}
-    return [make_table(title, columns, table), list_figures(figures, "hour")]
+    return [list_rows(title, columns, rows), list_figures(figures, "hour")]
 
 
 def draw(report: Mapping[str, Any]) -> str:
     """Draw three panels over the minutes: files, files opened for each query, and its CPU time."""
     samples = report["samples"]
     minutes = [each["second"] / 60 for each in samples]
-
-    def lines(measure: str) -> dict[str, list[tuple[float, float]]]:
-        names = samples[0][measure]
-        return {name: [*zip(minutes, (each[measure][name] for each in samples), strict=True)] for name in names}
-
-    def panels() -> Iterator[Panel]:
-        files = {name: [*zip(minutes, (each[name] for each in samples), strict=True)] for name in ("files", "fresh")}
-        yield Panel("files of the lake", "minutes", files)
-        yield Panel("files opened for an answer", "minutes", lines("opened"))
-        yield Panel("CPU time of an answer, milliseconds", "minutes", lines("cpu_ms"))
-
+    panels = {
+        "files of the lake": samples,
+        "files opened for an answer": [each["opened"] for each in samples],
+        "CPU time of an answer, milliseconds": [each["cpu_ms"] for each in samples],
+    }
     title = f"{report['minutes']} minutes of {report['events']:,} events: {report['quads']:,} quads"
     parts = [draw_text(10, 20, title, size=14)]
-    for number, panel in enumerate(panels()):
-        parts += panel.draw(70, 64 + number * 200, 560, 130)
+    for number, (name, rows) in enumerate(panels.items()):
+        series = ("files", "fresh") if rows is samples else tuple(rows[0])
+        lines = {each: [*zip(minutes, (row[each] for row in rows), strict=True)] for each in series}
+        parts += Panel(name, "minutes", lines).draw(70, 64 + number * 200, 560, 130)
     return draw_sheet(760, 660, parts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ import pyoxigraph as ox
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from bench.harness import BASE, Machine, Report, Say, check_count, measure_tree
+from bench.harness import BASE, Machine, Report, Say, check_count, make_directory, measure_children, measure_tree
 from bench.match_oracle import MatchCounter, SampledEvent, count_by_brute_force, measure_parser
 from bench.match_templates import FilledTemplate
 from bench.match_workloads import ChosenWorkload, MatchWorkload, choose_workload
@@ -34,8 +33,7 @@ from triplewire.spark.jobs.match import collect_matches, match_blocks
 from triplewire.spark.jobs.ports import JobPorts
 from triplewire.spark.jobs.source import BLOCK_EVENTS
 from triplewire.spark.jobs.workers import CpuCosts
-from triplewire.storage.registry.ontologies import BATCH_EVENTS, ONTOLOGY, LoadedOntology
-from triplewire.storage.registry.ontologies import ontology_to_value as ontology_value
+from triplewire.storage.registry.ontologies import BATCH_EVENTS, ONTOLOGY, LoadedOntology, ontology_to_value
 from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
 
 BASE_SUBSCRIPTIONS = 1_000
@@ -93,7 +91,7 @@ def register(chosen: ChosenWorkload, directory: Path) -> Registered:
     ]
     if (text := chosen.ontology) is not None:
         loaded = LoadedOntology("bench", text, triples=text.count("\n") + 1, classes=0, properties=0)
-        changes.insert(0, (ONTOLOGY, "bench", ontology_value(loaded)))
+        changes.insert(0, (ONTOLOGY, "bench", ontology_to_value(loaded)))
     found = Registered(chosen, registry.put(changes)[-1] + 1, len(shapes), ports)
     for first in range(0, len(found), CHUNK):
         made = map(found.make_subscription, range(first, min(len(found), first + CHUNK)))
@@ -139,8 +137,8 @@ def write_events(workload: MatchWorkload, numbers: range, before: int, directory
     """Draw events and write them as so many files, in blocks as large as those of the pipeline, from the position after
     `before` on."""
     directory.mkdir(parents=True)
-    marks = [len(numbers) * part // parts for part in range(parts + 1)]
-    for part, (first, last) in enumerate(pairwise(marks)):
+    bounds = [len(numbers) * part // parts for part in range(parts + 1)]
+    for part, (first, last) in enumerate(pairwise(bounds)):
         file = directory / f"{part:04}.parquet"
         with pq.ParquetWriter(file, BLOCKS, compression="none", use_dictionary=False) as writer:
             for start in range(first, last, BLOCK_EVENTS):
@@ -182,16 +180,6 @@ class MatchEngine:
     def pass_on(self, events: EventFiles) -> float:
         """Return the seconds that Spark takes to do the same without matching anything."""
         return _time(self._read(events).mapInArrow(_drop_all, "position long").toArrow)[0]
-
-    def measure_workers(self) -> int:
-        """Return the memory of all Python workers together, in bytes."""
-        workers, found = psutil.Process().children(recursive=True), 0
-        for worker in workers:
-            try:
-                found += worker.memory_full_info().pss if "python" in worker.name() else 0
-            except psutil.Error:
-                continue
-        return found
 
     @cached_property
     def _costs(self) -> CpuCosts:
@@ -299,8 +287,8 @@ def run(options: MatchOptions, say: Say) -> Report:
     """Raises Disagreement, or Unsupported for an unknown workload."""
     chosen, machine = choose_workload(options.workload, options.subscriptions), Machine()
     say("starting Spark")
-    with tempfile.TemporaryDirectory(prefix="triplewire-bench-") as directory, _start_engine() as engine:
-        report = _measure(MatchBench(options, engine, Path(directory), say), chosen)
+    with make_directory() as directory, _start_engine() as engine:
+        report = _measure(MatchBench(options, engine, directory, say), chosen)
     return {"machine": machine.describe(oxigraph=ox.__version__), **report}
 
 
@@ -311,11 +299,11 @@ def _measure(bench: MatchBench, chosen: ChosenWorkload) -> Report:
     bench.say("warming up")
     bench.warm_up(base)
     grown = bench.measure(base) if options.growth else None
-    empty = engine.measure_workers()
+    empty = measure_children("python")
     registered = bench.register(chosen, "all")
     bench.say("loading them")
     ready = bench.warm_up(registered)
-    full = engine.measure_workers()
+    full = measure_children("python")
     runs = bench.measure(registered)
     rate, parsing = median(runs.rates), median(runs.parsed)
     index = (each.stat() for each in registered.ports.index_files.rglob("*") if each.is_file())

@@ -1,8 +1,7 @@
 """Templates of `bench match`: subscriptions that differ only in constants.
 
 A template is a text whose constants are slots: it is parsed and lifted once, then filled in. `$i0` in a text is a
-slot
-for an IRI, `$n0` for an xsd:decimal, `$t0` for an xsd:dateTime, `$s0` for a string; the digit is the index of its
+slot for an IRI, `$n0` for an xsd:decimal, `$t0` for an xsd:dateTime, `$s0` for a string; the digit is the index of its
 term.
 """
 

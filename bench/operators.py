@@ -1,10 +1,8 @@
 """`bench operators`: the cost of a match with each ontological and bag operator, beside a knowledge-based network.
 
 The comparison is D. H. Jones, *An approach to managed clustering for Knowledge-based Networks*, PhD thesis, Trinity
-College Dublin, 2013, section 6.3.1, table 15: one broker, subscriptions that are all different, 300 publications
-that
-each match one of them; milliseconds from publication to delivery. Classes and worked examples are those of its
-tables
+College Dublin, 2013, section 6.3.1, table 15: one broker, subscriptions that are all different, 300 publications that
+each match one of them; milliseconds from publication to delivery. Classes and worked examples are those of its tables
 7, 8 and 14.
 """
 
@@ -22,14 +20,13 @@ import pyarrow as pa
 from rich.console import RenderableType
 
 from bench.harness import Machine, Report, Say, check_count
-from bench.tables import make_table
+from bench.tables import list_rows
 from triplewire.matching.filters import document_query
 from triplewire.matching.matcher import Matcher
 from triplewire.matching.shapes import lift
 from triplewire.model import ENTRIES, Kind, Subscription
 from triplewire.model.terms import XSD
-from triplewire.storage.registry.ontologies import ONTOLOGY, LoadedOntology
-from triplewire.storage.registry.ontologies import ontology_to_value as ontology_value
+from triplewire.storage.registry.ontologies import ONTOLOGY, LoadedOntology, ontology_to_value
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
 
@@ -160,11 +157,11 @@ def check_matches(operator: str, found: int, right: int) -> None:
 
 def make_changes(example: OperatorExample, size: int) -> Iterator[RegistryChange]:
     """Yield the ontology, the shape and the subscriptions. Only one is lifted, with a number that stands for all."""
-    text, mark = read_ontology(), 987_654_321
+    text, example_number = read_ontology(), 987_654_321
     loaded = LoadedOntology("conference", text, triples=text.count("\n") + 1, classes=0, properties=0)
-    lifted = lift(document_query(example.make_filter(mark)), solutions=False)
-    at = lifted.constants.index(_integer(mark))
-    yield RegistryChange(1, ONTOLOGY, loaded.name, ontology_value(loaded))
+    lifted = lift(document_query(example.make_filter(example_number)), solutions=False)
+    at = lifted.constants.index(_integer(example_number))
+    yield RegistryChange(1, ONTOLOGY, loaded.name, ontology_to_value(loaded))
     yield RegistryChange(2, SHAPE, lifted.shape.key, lifted.shape.to_value())
     for number in range(size):
         constants = (*lifted.constants[:at], _integer(number), *lifted.constants[at + 1 :])
@@ -177,11 +174,8 @@ def _integer(number: int) -> str:
 
 
 def make_tables(report: Report) -> list[RenderableType]:
-    rows = []
-    for operator, row in report["operators"].items():
-        for each in row["sizes"]:
-            theirs = "–" if each["thesis_ms"] is None else f"{each['thesis_ms']:,}"
-            ours = (f"{each['subscriptions']:,}", f"{each['ms']:,}", f"{each['together_ms']:,}")
-            rows.append((operator, row["thesis"], *ours, theirs))
-    columns = ("operator", "in the thesis", "subscriptions", "ms", "together", "thesis, ms")
-    return [make_table("time per match", columns, rows, 6)]
+    columns = {"operator": "operator", "thesis": "in the thesis", "subscriptions": "subscriptions"}
+    columns |= {"ms": "ms", "together_ms": "together", "thesis_ms": "thesis, ms"}
+    found = report["operators"].items()
+    rows = ({"operator": name, **operator, **each} for name, operator in found for each in operator["sizes"])
+    return [list_rows("time per match", columns, rows, 2)]

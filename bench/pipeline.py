@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import uvloop
 from deltalake import DeltaTable
 
-from bench.harness import SOSA, Machine, Report, Say, percentile
+from bench.harness import SOSA, Machine, Report, Say, summarize
 from bench.processes import Arrivals, Broker, last_position, listen, publish_bodies, publish_steadily, start_broker
 from triplewire.client import AsyncClient
 from triplewire.config.status import HEARTBEAT_SECONDS
@@ -177,10 +177,10 @@ class PipelineRun:
         """Publish events in large bodies; return the last position."""
         return last_position(await publish_bodies(self.client, STREAM, _write_bodies(numbers), PUBLISHERS))
 
-    async def settle(self, upto: int) -> None:
+    async def settle(self, position: int) -> None:
         """Wait until all due notifications arrived and the lake holds all up to a position, or patience ends."""
         last, since = self.arrivals.total, time.perf_counter()
-        while len(self.arrivals.counts) < len(self.due) or await self._stored() < upto:
+        while len(self.arrivals.counts) < len(self.due) or await self._stored() < position:
             await asyncio.sleep(0.02)
             if self.arrivals.total != last:
                 last, since = self.arrivals.total, time.perf_counter()
@@ -201,9 +201,9 @@ class PipelineRun:
     async def measure_throughput(self, events: int) -> Report:
         bodies = _write_bodies(self.take(events))
         before, began = await self._measure_stages(), time.perf_counter()
-        upto = last_position(await publish_bodies(self.client, STREAM, bodies, PUBLISHERS))
+        position = last_position(await publish_bodies(self.client, STREAM, bodies, PUBLISHERS))
         accepted = time.perf_counter() - began
-        await self.settle(upto)
+        await self.settle(position)
         took = time.perf_counter() - began
         await asyncio.sleep(HEARTBEAT_SECONDS + 1)  # for the heartbeat that tells of the last batch
         after = await self._measure_stages()
@@ -232,24 +232,23 @@ class PipelineRun:
 
     async def measure_latency(self) -> Report:
         bodies = ((number, write_body([number])) for number in self.take(STEADY_RATE * STEADY_SECONDS))
-        sent, upto = await publish_steadily(self.client, STREAM, bodies, STEADY_RATE)
-        await self.settle(upto)
+        sent, position = await publish_steadily(self.client, STREAM, bodies, STEADY_RATE)
+        await self.settle(position)
         delays = self.arrivals.delays(sent)
-        spread = {f"p{share}_ms": round(percentile(delays, share / 100)) for share in (50, 99)}
-        return {**spread, "delays": len(delays)}
+        return {**summarize(delays, {"p50_ms": 0.5, "p99_ms": 0.99}), "delays": len(delays)}
 
     async def soak(self, rate: float, seconds: float) -> Report:
         """Return lag and memory in the first and in the last quarter of a long run at a steady rate."""
-        began, samples, upto = time.perf_counter(), list[tuple[int, int]](), 0
+        began, samples, position = time.perf_counter(), list[tuple[int, int]](), 0
         for second in range(int(seconds)):
-            upto = await self.publish(self.take(int(rate)))
+            position = await self.publish(self.take(int(rate)))
             if second % 10 == 9:
                 memory = self.broker.measure_edges().memory + self.broker.measure_pipeline().memory
                 samples.append(((await self.client.health())["lag"], memory))
                 self.say(f"{second + 1} s: lag {samples[-1][0]}, {memory / 1e6:.0f} MB")
             await asyncio.sleep(max(0.0, began + second + 1 - time.perf_counter()))
         took = time.perf_counter() - began
-        await self.settle(upto)
+        await self.settle(position)
         quarter = max(1, len(samples) // 4)
         parts = {"first": samples[:quarter], "last": samples[-quarter:]}
         flat = {

@@ -8,8 +8,8 @@ from html import escape
 
 INK, GREY, RULE = "#1f2328", "#57606a", "#d0d7de"
 BLUE, PALE, SILVER, ORANGE, GREEN, RED = "#1f6feb", "#a5c8ff", "#8b949e", "#e8833a", "#2da44e", "#cf222e"
-BAR = 14
-"""Height of a bar, in pixels."""
+BAR, BAR_STEP = 14, 20
+"""Height of a bar, and from one to the next, in pixels."""
 
 _DOTTED = 20
 """Points of a line, up to which each of them is marked."""
@@ -49,7 +49,7 @@ class Bar:
     figure: str
 
 
-def draw_bars(bars: Sequence[Bar], left: int, top: int, width: int, step: int = 20) -> Iterator[str]:
+def draw_bars(bars: Sequence[Bar], left: int, top: int, width: int, step: int = BAR_STEP) -> Iterator[str]:
     for number, bar in enumerate(bars):
         y, length = top + number * step, round(width * bar.share, 1)
         yield draw_text(left - 8, y + BAR - 3, bar.label, "end")

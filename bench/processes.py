@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
-import tempfile
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ from urllib.request import urlopen
 import psutil
 from prometheus_client.parser import text_string_to_metric_families
 
-from bench.harness import Usage, measure_java, measure_tree
+from bench.harness import Usage, make_directory, measure_java, measure_tree
 from triplewire.client import AsyncClient
 from triplewire.config import Settings
 from triplewire.model import parse_position
@@ -79,8 +78,8 @@ class Broker:
 @contextmanager
 def start_broker(**given: Any) -> Iterator[Broker]:  # noqa: ANN401
     """Start a broker with these settings and wait until it is ready; stop it afterwards."""
-    with tempfile.TemporaryDirectory(prefix="triplewire-bench-") as directory:
-        up = Supervisor(Settings(data=Path(directory), port=free_port(), **given))
+    with make_directory() as directory:
+        up = Supervisor(Settings(data=directory, port=free_port(), **given))
         began = time.perf_counter()
         up.start()
         try:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from statistics import median, quantiles
 from typing import Any
 
-from bench.harness import BASE, Machine, Report, Say
+from bench.harness import BASE, Machine, Report, Say, summarize
 from bench.processes import start_broker
 from triplewire.client import AsyncClient
 
@@ -25,9 +24,7 @@ def run(subscriptions: int, singles: int, say: Say) -> Report:
     say("starting a broker")
     with start_broker() as broker:
         bulks, taken = asyncio.run(_measure(broker.settings.url, subscriptions, singles, say))
-    hundredths = quantiles(taken, n=100)
-    spread = {"median": median(taken), "p95": hundredths[94], "p99": hundredths[98], "max": max(taken)}
-    single = {name: round(each, 1) for name, each in spread.items()}
+    single = summarize(taken, {"median": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}, 1)
     return {"machine": machine.describe(), "subscriptions": subscriptions, "bulk": bulks, "single_ms": single}
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import psutil
 from pyspark.sql import SparkSession
 
-from bench.harness import measure_tree
 from bench.links import share_imports
 from triplewire.config import Settings
 from triplewire.spark.session import start_session
@@ -25,8 +23,3 @@ def start_spark(name: str, settings: Settings, master: str | None = None) -> Ite
         for query in spark.streams.active:
             query.stop()
         spark.stop()
-
-
-def measure_children() -> int:
-    """Return the bytes of the processes that this one, which is the driver, has started."""
-    return measure_tree([each.pid for each in psutil.Process().children()]).memory

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,8 +21,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from bench.city import BASE, PART_OF, PROPERTIES, START, STEP_SECONDS, City, place_of
-from bench.harness import SOSA, Machine, Report, Say, check_count
-from bench.plots import BLUE, GREY, ORANGE, SILVER, draw_line, draw_rect, draw_sheet, draw_text
+from bench.harness import SOSA, Machine, Report, Say, check_count, make_directory
+from bench.plots import BAR_STEP, BLUE, GREY, ORANGE, SILVER, Bar, draw_bars, draw_line, draw_sheet, draw_text
 from bench.processes import last_position, publish_bodies, start_broker
 from bench.tables import make_table
 from triplewire.client import AsyncClient
@@ -149,8 +148,8 @@ def run(quads: int, runs: int, say: Say, *, spark: bool) -> Report:
     """Measure every query so often after it was asked once, on Spark too if asked for. Raises Disagreement."""
     city, machine = City(quads), Machine()
     compiled = measure_compiler(city)
-    with tempfile.TemporaryDirectory(prefix="triplewire-rival-") as directory:
-        oxigraph = Oxigraph(Path(directory))
+    with make_directory() as directory:
+        oxigraph = Oxigraph(directory)
         say(f"loading {city.quads:,} quads into pyoxigraph")
         loaded = oxigraph.load(city.write_bodies(BODY_EVENTS))
         say("starting the broker")
@@ -167,9 +166,9 @@ async def _measure(url: str, city: City, runs: int, oxigraph: Oxigraph, say: Say
     """Measure a broker that holds nothing yet, beside a store that holds everything."""
     async with AsyncClient(url) as client:
         began = time.perf_counter()
-        upto = last_position(await publish_bodies(client, "bench", _show_progress(city, say), PUBLISHERS))
+        last = last_position(await publish_bodies(client, "bench", _show_progress(city, say), PUBLISHERS))
         say("waiting until everything is stored")
-        while parse_position((await client.health())["stored"] or "earliest") < upto:
+        while parse_position((await client.health())["stored"] or "earliest") < last:
             await asyncio.sleep(LOOK_SECONDS)
         loaded = time.perf_counter() - began
         say("waiting until queries are ready")
@@ -266,33 +265,23 @@ def make_ratio_bar(ratio: float) -> Text:
 def draw(report: Mapping[str, Any]) -> str:
     """Draw a bar for each engine and query, on a scale of powers of ten."""
     engines = (("duckdb_ms", "DuckDB", BLUE), ("spark_ms", "Spark", ORANGE), ("oxigraph_ms", "pyoxigraph", SILVER))
-    queries = report["queries"]
-    shown = [each for each in engines if any(query[each[0]] is not None for query in queries.values())]
     # Times below the resolution of the clock count as a hundredth of a millisecond.
-    times = [max(0.01, query[key]) for query in queries.values() for key, _, _ in shown if query[key] is not None]
-    low = floor(log10(min(times)))
-    high = max(low + 1, ceil(log10(max(times))))
-    left, top, width, bar, gap = 170, 56, 560, 11, 12
-    bottom = top + len(queries) * (bar * len(shown) + gap)
-
-    def scale(milliseconds: float) -> float:
-        return round(width * (log10(milliseconds) - low) / (high - low), 1)
-
+    times = [
+        (TITLES.get(name, name), title, max(0.01, query[key]), colour)
+        for name, query in report["queries"].items()
+        for key, title, colour in engines
+        if query[key] is not None
+    ]
+    low = floor(log10(min(each for _, _, each, _ in times)))
+    high = max(low + 1, ceil(log10(max(each for _, _, each, _ in times))))
+    bars = [
+        Bar(f"{query}, {engine}", (log10(each) - low) / (high - low), colour, f"{each:g}")
+        for query, engine, each, colour in times
+    ]
+    left, top, width = 250, 44, 480
+    bottom = top + len(bars) * BAR_STEP
     parts = [draw_text(10, 20, f"SPARQL over {report['quads']:,} quads: warm median, milliseconds", size=14)]
-    for index, (_, title, colour) in enumerate(shown):
-        parts.append(draw_rect(left + index * 110, 30, 10, 10, colour))
-        parts.append(draw_text(left + index * 110 + 15, 39, title))
     for power in range(low, high + 1):
-        x = left + scale(10.0**power)
-        parts.append(draw_line(x, top - 6, x, bottom))
-        parts.append(draw_text(x, bottom + 16, f"{10.0**power:g} ms", "middle", GREY))
-    for name, query in queries.items():
-        parts.append(draw_text(left - 8, top + bar * len(shown) // 2 + 4, TITLES.get(name, name), "end"))
-        for key, _, colour in shown:
-            if query[key] is not None:
-                length = scale(max(0.01, query[key]))
-                parts.append(draw_rect(left, top, length, bar - 2, colour))
-                parts.append(draw_text(left + length + 4, top + bar - 3, f"{query[key]:g}", colour=GREY, size=9))
-            top += bar
-        top += gap
-    return draw_sheet(left + width + 70, bottom + 30, parts)
+        x = left + round(width * (power - low) / (high - low), 1)
+        parts += [draw_line(x, top - 6, x, bottom), draw_text(x, bottom + 16, f"{10.0**power:g} ms", "middle", GREY)]
+    return draw_sheet(left + width + 70, bottom + 30, [*parts, *draw_bars(bars, left, top, width)])

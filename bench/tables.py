@@ -14,25 +14,26 @@ from triplewire.cli.common import print_json
 
 
 def say(text: str) -> None:
-    """Tell the user, on standard error, what goes on."""
+    """Print progress on standard error."""
     Console(stderr=True).print(f"[dim]… {text}[/dim]")
 
 
 def show(
     report: Report,
-    tables: Callable[[Report], Sequence[RenderableType]],
+    tables: str | Callable[[Report], Sequence[RenderableType]],
     *,
     json: bool,
     plot: Path | None = None,
     draw: Callable[[Report], str] | None = None,
 ) -> None:
-    """Print a report for a program or for a person, and draw it into a file if one is given."""
+    """Print a report: as JSON, or as tables, or if these are only a title, as one table of all figures. Draw it into a
+    file if one is given."""
     if plot is not None and draw is not None:
         plot.write_text(draw(report))
     if json:
         print_json(report)
     else:
-        Console().print(*tables(report))
+        Console().print(*([list_figures(report, tables)] if isinstance(tables, str) else tables(report)))
 
 
 def make_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[RenderableType]], left: int = 1) -> Table:
@@ -43,6 +44,11 @@ def make_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Rende
     for row in rows:
         table.add_row(*row)
     return table
+
+
+def list_rows(title: str, columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]], left: int = 1) -> Table:
+    """Return a table of some figures of each row; `columns` maps their names to headings."""
+    return make_table(title, [*columns.values()], ([format_value(row[name]) for name in columns] for row in rows), left)
 
 
 def list_figures(report: Mapping[str, Any], title: str) -> Table:
@@ -59,4 +65,4 @@ def list_aims(report: Mapping[str, Any], aims: Iterable[Aim]) -> Table:
 
 
 def format_value(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int | float) else str(value)
+    return "–" if value is None else f"{value:,}" if isinstance(value, int | float) else str(value)

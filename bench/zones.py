@@ -23,7 +23,7 @@ from rich.console import RenderableType
 
 from bench.harness import Report, Say, describe_machine
 from bench.plots import BLUE, GREY, RED, SILVER, draw_line, draw_rect, draw_sheet, draw_text, draw_titles
-from bench.tables import make_table
+from bench.tables import list_rows
 from triplewire.model.terms import RDF_TYPE, TW, XSD
 from triplewire.rdf import N_QUADS, decode
 from triplewire.sparql import explode, to_sql
@@ -231,14 +231,10 @@ def _measure(experiment: ZoneExperiment, batches: Sequence[pa.Table], zones: int
 
 
 def make_tables(report: Report) -> list[RenderableType]:
-    rows, ideal = [], report["quads"] / report["zones"]
-    for each in report["experiments"].values():
-        theirs = "–" if each["thesis_rsd"] is None else f"{each['thesis_rsd']:g} %"
-        shares = (f"{each['rsd']:.1f} %", f"{each['worst_rsd']:.1f} %", f"{each['loads'][0] / ideal:.2f}×")
-        rows.append((each["title"], theirs, *shares, f"{each['used']}", f"{each['moved']:,}"))
-    title = f"{report['quads']:,} quads in {report['zones']} zones: relative standard deviation"
-    columns = ("strategy, cut", "thesis", "measured", "worst on the way", "fullest", "with quads", "moved")
-    return [make_table(title, columns, rows)]
+    title = f"{report['quads']:,} quads in {report['zones']} zones: relative standard deviation, %"
+    columns = {"title": "strategy, cut", "thesis_rsd": "thesis", "rsd": "measured", "worst_rsd": "worst on the way"}
+    columns |= {"used": "zones with quads", "moved": "quads moved"}
+    return [list_rows(title, columns, report["experiments"].values())]
 
 
 def draw(report: Mapping[str, Any]) -> str:

@@ -11,7 +11,6 @@ import json
 import math
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -21,9 +20,9 @@ from typing import Any
 from rich.console import RenderableType
 
 from bench.fanout import FanoutOptions, ListenOptions, Server, measure_server, start_servers
-from bench.harness import Machine, Report, Say
+from bench.harness import Machine, Report, Say, make_directory
 from bench.plots import RED, Panel, draw_sheet, draw_text
-from bench.tables import make_table
+from bench.tables import list_rows
 
 TRAFFIC_SHARE = 0.15
 """To which compression reduced the traffic, with a buffer of half a second (section 4.3)."""
@@ -105,7 +104,7 @@ def _start_repeaters(repeaters: int, listen: ListenOptions) -> Iterator[Server]:
     the time of the relays counts as that of the servers."""
     with ExitStack() as closing:
         server = closing.enter_context(start_servers(1, listen, logs=1 + repeaters))
-        directory = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="triplewire-relay-")))
+        directory = closing.enter_context(make_directory())
         master, *others = (f"http://{host}:{port}" for host, port in (target.address for target in server.targets))
         files = [directory / f"{number}.toml" for number in range(repeaters)]
         started = [_start_relay(file, master, url) for file, url in zip(files, others, strict=True)]
@@ -168,27 +167,23 @@ def pair_statements(report: Report) -> Iterator[tuple[Report, Report | None]]:
 
 
 def make_tables(report: Report) -> list[RenderableType]:
-    points, beside = [], []
-    for each in report["points"]:
-        names = ("clients", "rate", "cpu_percent", "p50_ms", "p99_ms", "lost_percent")
-        cost = f"{each['server_cpu_us_per_delivery']:.1f}"
-        values = (f"{each[name]:,g}" for name in names)
-        points.append((each["figure"], each["series"], *values, f"{each['traffic_share']:.0%}", cost))
-    for said, ours in pair_statements(report):
-        here = "–"
-        if ours is not None:
-            cpu, lost = f"{ours['cpu_percent']:g} % of CPU use", f"{ours['lost_percent']:g} % lost"
-            point = f"({ours['clients']:,} clients, {ours['rate']:g}/s)"
-            here = f"{ours['p50_ms']:,g} ms median delay, {cpu}, {lost} {point}"
-        size = (f"{said['clients']:,}", f"{said['rate']:g}")
-        beside.append((said["figure"], said["system"], *size, said["says"], here))
-    measures = ("clients", "items/s", "CPU, %", "p50, ms", "p99, ms", "lost, %", "traffic", "µs a delivery")
-    title = f"the experiments of Ztreamy, {report['seconds']:g} s each"
-    columns = ("figure", "system", "clients", "items/s", "the paper", "here")
+    own = {"figure": "figure", "series": "series", "clients": "clients", "rate": "items/s", "cpu_percent": "CPU, %"}
+    own |= {"p50_ms": "p50, ms", "p99_ms": "p99, ms", "lost_percent": "lost, %", "traffic_share": "traffic"}
+    own |= {"server_cpu_us_per_delivery": "µs a delivery"}
+    theirs = {"figure": "figure", "system": "system", "clients": "clients", "rate": "items/s"}
+    theirs |= {"says": "the paper", "here": "here"}
+    pairs = ({**said, "here": _write_point(ours)} for said, ours in pair_statements(report))
     return [
-        make_table(title, ("figure", "series", *measures), points, 2),
-        make_table("what the paper says", columns, beside, 6),
+        list_rows(f"the experiments of Ztreamy, {report['seconds']:g} s each", own, report["points"], 2),
+        list_rows("statements of the paper", theirs, pairs, 6),
     ]
+
+
+def _write_point(point: Report | None) -> str | None:
+    if point is None:
+        return None
+    cost = f"{point['cpu_percent']:g} % of CPU use, {point['lost_percent']:g} % lost"
+    return f"{point['p50_ms']:,g} ms median delay, {cost} ({point['clients']:,} clients, {point['rate']:g}/s)"
 
 
 def draw(report: Mapping[str, Any]) -> str:

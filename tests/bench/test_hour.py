@@ -15,9 +15,9 @@ from bench.harness import Disagreement
 from bench.hour import (
     FILES,
     Commits,
+    FrozenLake,
     HourRun,
     HourSample,
-    KeptLake,
     QueryCost,
     QueryTimer,
     compare_samples,
@@ -70,13 +70,13 @@ def test_a_lake_that_is_kept_answers_when_its_files_are_gone(tmp_path: Path) -> 
     with closing(Commits(table, RATE, ManualClock())) as commits:
         for _ in range(12):
             found = commits.commit()
-    with closing(QueryTimer(KeptLake(found, tmp_path / "kept"), tmp_path / "kept", asked)) as asker:
+    with closing(QueryTimer(FrozenLake(found, tmp_path / "kept"), tmp_path / "kept", asked)) as asker:
         for each in found.paths:
             Path(each).unlink()
         assert asker.measure_all()["event"].rows == QUADS
 
 
-def test_the_time_goes_by_with_housekeeping_beside_it(tmp_path: Path) -> None:
+def test_the_time_goes_by_with_maintenance_beside_it(tmp_path: Path) -> None:
     said: list[str] = []
     rules = MaintenanceRules(fresh_files=16)
     with closing(HourRun(1, RATE, Settings(data=tmp_path), rules, run_sequentially)) as hour:
@@ -106,7 +106,7 @@ def sampled(second: int, milliseconds: float, *, busy: bool = False) -> HourSamp
     return HourSample(second, 1, 1, 1, 1, 1, 1.0, busy, 3 * milliseconds, asked)
 
 
-def test_the_last_minute_is_compared_with_the_second_one_while_the_housekeeper_rests() -> None:
+def test_the_last_minute_is_compared_with_the_second_one_while_maintenance_rests() -> None:
     first = [sampled(60, 2), sampled(80, 4), sampled(100, 70, busy=True), sampled(120, 9), sampled(140, 99)]
     last = [sampled(400, 7), sampled(440, 50, busy=True), sampled(460, 9)]
     assert compare_samples(first + last) == {
@@ -126,12 +126,12 @@ def test_the_last_minute_is_compared_with_the_second_one_while_the_housekeeper_r
     }
 
 
-def test_a_housekeeper_that_never_rests_is_no_reason_to_compare_nothing() -> None:
+def test_maintenance_that_never_rests_is_no_reason_to_compare_nothing() -> None:
     found = compare_samples([sampled(60, 2), sampled(400, 6, busy=True)])
     assert found["ratio"] == {"event": 3.0}
 
 
-def test_a_housekeeper_that_fails_ends_the_run(tmp_path: Path) -> None:
+def test_maintenance_that_fails_ends_the_run(tmp_path: Path) -> None:
     def broken(function: Callable[[T], Iterable[R]], items: Sequence[T]) -> list[R]:
         raise OSError("no space left on device")
 

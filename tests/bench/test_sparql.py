@@ -102,7 +102,7 @@ REPORT: dict[str, Any] = {
 
 def test_the_picture_has_a_bar_for_each_time() -> None:
     tree = ElementTree.fromstring(draw(REPORT))
-    bars = [each for each in tree.iter() if each.tag.endswith("rect") and each.get("height") == "9"]
+    bars = [each for each in tree.iter() if each.tag.endswith("rect") and each.get("height") == "14"]
     assert len(bars) == 5
     widths = [float(each.get("width", "")) for each in bars]
     assert widths == sorted(widths[:2], reverse=True) + sorted(widths[2:])

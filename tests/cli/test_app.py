@@ -32,6 +32,7 @@ def test_an_old_name_of_a_setting_is_refused_with_the_new_one() -> None:
     ("arguments", "words"),
     [
         (["hooks", "list"], "the command hooks is named webhooks now"),
+        (["bench", "doors"], "the command bench doors is named bench edge now"),
         (["export", "--upto", "1"], "the option --upto is named --through now"),
     ],
 )

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from triplewire.cli import access, bench, erase, lake, query, resources, serve, streams, top, transfer
+import triplewire
+from triplewire.cli import access, erase, lake, query, resources, serve, streams, top, transfer
 from triplewire.config.settings import CACERT, RENAMED_COMMANDS, RENAMED_OPTIONS, TOKEN, TOKEN_FILE
 from triplewire.model.errors import BadRequest, InputError, TriplewireError
 
@@ -103,13 +105,39 @@ _PANEL = "Maintain, simulate and measure"
 app.add_typer(lake.lakes, name="lake", rich_help_panel=_PANEL)
 app.command(epilog=lake.ZONES_EXAMPLES, rich_help_panel=_PANEL)(lake.zones)
 app.command(rich_help_panel=_PANEL)(streams.simulate)
-app.command(context_settings=bench.PASS_ON, rich_help_panel=_PANEL)(bench.bench)
+
+
+_BENCH_MISSING = (
+    "triplewire: benchmarks come with a clone of the repository, not with the installed package.\n"
+    "Clone it, run `make setup` there, and then `.venv/bin/triplewire bench` in the clone."
+)
+_ALL_ARGUMENTS = {
+    "allow_extra_args": True,
+    "allow_interspersed_args": False,
+    "help_option_names": [],
+    "ignore_unknown_options": True,
+}
+"""Every argument is for the benchmarks, `--help` too."""
+
+
+@app.command(context_settings=_ALL_ARGUMENTS, rich_help_panel=_PANEL)
+def bench(context: typer.Context) -> None:
+    """Measure Triplewire on this machine: real processes, real sockets."""
+    root = Path(triplewire.__file__).resolve().parents[2]
+    if not (root / "bench" / "commands.py").is_file():
+        typer.secho(_BENCH_MISSING, fg="red", err=True)
+        raise typer.Exit(1)
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    # By name, and only when it is used: the package works without its benchmarks.
+    import_module("bench.commands").benches(context.args, prog_name=context.command_path)
 
 
 def check_option_names(arguments: Sequence[str], renamed: Mapping[str, str] = RENAMED_OPTIONS) -> None:
     """Raise BadRequest, with the new name, for a command or an option by its old name."""
-    if arguments and arguments[0] in RENAMED_COMMANDS:
-        raise BadRequest(f"the command {arguments[0]} is named {RENAMED_COMMANDS[arguments[0]]} now")
+    for command in (" ".join(arguments[:words]) for words in (1, 2)):
+        if command in RENAMED_COMMANDS:
+            raise BadRequest(f"the command {command} is named {RENAMED_COMMANDS[command]} now")
     for option in (each.partition("=")[0] for each in arguments):
         if option in renamed:
             raise BadRequest(f"the option {option} is named {renamed[option]} now")

@@ -64,7 +64,7 @@ RENAMED_SETTINGS: Mapping[str, str] = {
 RENAMED_OPTIONS: Mapping[str, str] = {"--upto": "--through"}
 """Old names of command-line options with the new ones, as they are written: `--old`."""
 
-RENAMED_COMMANDS: Mapping[str, str] = {"hooks": "webhooks"}
+RENAMED_COMMANDS: Mapping[str, str] = {"hooks": "webhooks", "bench doors": "bench edge"}
 """Old names of commands with the new ones."""
 
 

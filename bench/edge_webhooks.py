@@ -1,6 +1,5 @@
-"""Webhooks of `bench doors`: how many a second one edge delivers to many targets, and whether targets that answer
-wait
-for those that do not.
+"""Webhooks of `bench edge`: how many a second one edge delivers to many targets, and whether targets that answer
+wait for those that do not.
 
 Run as a program, this module is the targets: ports that take each POST and answer, or do not answer at all.
 """
@@ -11,19 +10,17 @@ import asyncio
 import json
 import re
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
-from pathlib import Path
 from statistics import fmean
 from typing import cast
 
 import pyarrow as pa
 import uvloop
 
-from bench.harness import Report, percentile
+from bench.harness import Report, make_directory, summarize
 from bench.links import Link, allow_files, answer
 from bench.processes import HOST, edge_settings, start_edges
 from triplewire.client import Client
@@ -42,7 +39,7 @@ def measure_webhooks(targets: int = 100, hanging: int = 10, events: int = 50, be
     all answer, and to the same of which some hang; figures are of those that always answer. A subscription leads to
     each target, and every event matches all; matches are written as the pipeline writes them."""
     allow_files()
-    with closing(Link("bench.doors_webhooks", {"targets": targets})) as link:
+    with closing(Link("bench.edge_webhooks", {"targets": targets})) as link:
         ports = link.hear()["ports"]
 
         def measure(numbers: Sequence[int], interval: float = 0.0) -> dict[str, float]:
@@ -60,7 +57,7 @@ def measure_webhooks(targets: int = 100, hanging: int = 10, events: int = 50, be
                 calls = link.ask({"calls": answering * beats}, _PATIENCE)["calls"]
             delays = [at - written[position] for target, position, at in calls if target >= hanging]
             found = {"rate": rate, "interval": interval, "delay_mean": fmean(delays)}
-            found |= {f"delay_p{share}": percentile(delays, share / 100) for share in (50, 95)}
+            found |= summarize(delays, {"delay_p50": 0.5, "delay_p95": 0.95}, 5)
             return {name: round(each, 5) for name, each in found.items()}
 
         well = measure(())
@@ -80,8 +77,8 @@ class MatchPublisher:
         """Publish events that match all; return when the matches were written, and their positions."""
         first, self._number = self._number, self._number + count
         lines = (f'<urn:s> <urn:p> "{each}" <urn:bench:{each}> .' for each in range(first, self._number))
-        told = self._client.publish("bench", "\n".join(lines), "application/n-quads")
-        positions = range(parse_position(told["first"]), parse_position(told["last"]) + 1)
+        receipt = self._client.publish("bench", "\n".join(lines), "application/n-quads")
+        positions = range(parse_position(receipt["first"]), parse_position(receipt["last"]) + 1)
         rows = [{"position": position, "subscription": each} for position in positions for each in self._since]
         self._outbox.write(self._batch, positions[-1], pa.Table.from_pylist(rows, schema=MATCHES))
         self._batch += 1
@@ -100,8 +97,8 @@ class MatchPublisher:
 @contextmanager
 def _start_publisher(ports: Sequence[int]) -> Iterator[MatchPublisher]:
     """Start an edge with a subscription for each target."""
-    with tempfile.TemporaryDirectory(prefix="triplewire-bench-") as directory:
-        settings = edge_settings(Path(directory), webhook_networks=("127.0.0.0/8",))
+    with make_directory() as directory:
+        settings = edge_settings(directory, webhook_networks=("127.0.0.0/8",))
         with start_edges([settings], idle=5.0), Client(settings.url) as client:
             urls = [f"http://{HOST}:{port}/hook" for port in ports]
             wanted = {"sparql": "ASK { ?s <urn:p> ?o }", "kind": "event"}

@@ -1,12 +1,12 @@
-"""`bench doors`: small runs over real edges."""
+"""`bench edge`: small runs over real edges."""
 
 from __future__ import annotations
 
 import pytest
 
 from bench.commands import Part
-from bench.doors import PARTS, measure_tokens
-from bench.doors_dialects import WRITERS, make_events
+from bench.edge import PARTS, measure_tokens
+from bench.edge_dialects import WRITERS, make_events
 
 
 def test_the_command_knows_every_part() -> None:

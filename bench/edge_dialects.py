@@ -1,4 +1,4 @@
-"""Dialects of `bench doors`: writing and reading one event in each, beside N-Quads and lines of JSON; and validating
+"""Dialects of `bench edge`: writing and reading one event in each, beside N-Quads and lines of JSON; and validating
 one by shapes, in the process that does so.
 """
 

@@ -1,10 +1,10 @@
-"""Webhooks of `bench doors`, a small one."""
+"""Webhooks of `bench edge`, a small one."""
 
 from __future__ import annotations
 
 import pytest
 
-from bench.doors_webhooks import measure_webhooks
+from bench.edge_webhooks import measure_webhooks
 
 pytestmark = pytest.mark.processes
 

@@ -1,4 +1,4 @@
-"""`bench doors`: the cost of authentication, of policies, of each dialect, and of webhooks.
+"""`bench edge`: the cost of authentication, of policies, of each dialect, and of webhooks.
 
 Tokens and policies: edges take the same publications in turn. The figure is the CPU time of the edge for each, the
 median over the rounds, so that a busy machine does as well as a quiet one.
@@ -13,7 +13,6 @@ from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import jwt
@@ -21,9 +20,9 @@ import orjson
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from jwt.algorithms import ECAlgorithm
 
-from bench.doors_dialects import measure_dialects
-from bench.doors_webhooks import measure_webhooks
-from bench.harness import Machine, Report, Say, measure_cpu
+from bench.edge_dialects import measure_dialects
+from bench.edge_webhooks import measure_webhooks
+from bench.harness import Machine, Report, Say, make_directory, measure_cpu
 from bench.processes import HOST, edge_settings, start_edges
 from triplewire.matching.matcher import Matcher
 from triplewire.matching.prepared_queries import lift_request
@@ -150,8 +149,7 @@ def measure_tokens(requests: int = REQUESTS, rounds: int = ROUNDS) -> Report:
 @contextmanager
 def _start_token_clients() -> Iterator[dict[str, EdgeClient]]:
     """Start an edge that is open, one with a token of ours, and one with a key for signed tokens."""
-    with TemporaryDirectory(prefix="triplewire-bench-") as directory:
-        home = Path(directory)
+    with make_directory() as home:
         keys, signed = _sign_token(home)
         settings = [edge_settings(home / name) for name in ("open", "token", "jwt")]
         settings[2] = replace(settings[2], jwt_keys=str(keys), jwt_issuer=_ISSUER, jwt_audience=_AUDIENCE)
@@ -186,8 +184,8 @@ def measure_policies() -> Report:
         client.wait_for(f"urn:bench:event:{client.sent - 1}")
 
     with (
-        TemporaryDirectory(prefix="triplewire-bench-") as directory,
-        start_edges([edge_settings(Path(directory) / name) for name in POLICIES]) as children,
+        make_directory() as directory,
+        start_edges([edge_settings(directory / name) for name in POLICIES]) as children,
         _connect(dict.fromkeys(POLICIES), children) as clients,
     ):
         for name, policy in POLICIES.items():
