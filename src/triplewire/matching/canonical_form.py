@@ -17,21 +17,8 @@ from typing import Any, Final
 
 from triplewire.matching.shapes import LiftedShape, Shape
 from triplewire.model.cache import BoundedCache
-from triplewire.sparql import (
-    Apply,
-    Conjunction,
-    Const,
-    Expression,
-    Node,
-    Param,
-    Pattern,
-    Query,
-    Var,
-    algebra,
-    family_of,
-    to_conjunction,
-)
-from triplewire.sparql.algebra import UNBOUND, Basic, Extend, Filter, Group, Operator, Select, Values
+from triplewire.sparql import Conjunction, algebra, family_of, to_conjunction
+from triplewire.sparql.algebra import Apply, Const, Expression, Node, Operator, Param, Pattern, Query, Var
 from triplewire.sparql.parameters import replace_in_pattern
 from triplewire.sparql.traversal import iterate_parts, transform_operators
 
@@ -57,7 +44,7 @@ def rename_variables(query: Query, kept: Collection[str]) -> Query:
     blank = (f"_:v{number}" for number in count())
     names: dict[str, str] = {}
     for name in _names_in_order(query):
-        if name not in kept and name not in names and not name.startswith(".") and name != UNBOUND.name:
+        if name not in kept and name not in names and not name.startswith(".") and name != algebra.UNBOUND.name:
             names[name] = next(blank if name.startswith("_:") else fresh)
     made: Query = _rename_part(query, names)
     return made
@@ -67,11 +54,11 @@ def _names_in_order(query: Query) -> Iterator[str]:
     """The names in a query in order, some more than once."""
     for part in iterate_parts(query.where):
         match part:
-            case Var(name) | Extend(name=name):
+            case Var(name) | algebra.Extend(name=name):
                 yield name
-            case Values(names=names) | Select(projection=names):
+            case algebra.Values(names=names) | algebra.Select(projection=names):
                 yield from names
-            case Group(keys=keys, aggregates=aggregates):
+            case algebra.Group(keys=keys, aggregates=aggregates):
                 yield from (name for name, _ in (*keys, *aggregates))
 
 
@@ -82,13 +69,13 @@ def _rename_part(part: Any, names: dict[str, str]) -> Any:  # noqa: ANN401 - a p
         return part
     made = replace(part, **{field.name: _rename_part(getattr(part, field.name), names) for field in fields(part)})
     match made:
-        case Var(name) | Extend(name=name):
+        case Var(name) | algebra.Extend(name=name):
             return replace(made, name=names.get(name, name))
-        case Values(names=columns):
+        case algebra.Values(names=columns):
             return replace(made, names=_each(columns, names))
-        case Select(projection=projection) | Query(projection=projection):
+        case algebra.Select(projection=projection) | Query(projection=projection):
             return replace(made, projection=_each(projection, names))
-        case Group(keys=keys, aggregates=aggregates):
+        case algebra.Group(keys=keys, aggregates=aggregates):
             return replace(made, keys=_pairs(keys, names), aggregates=_pairs(aggregates, names))
     return made
 
@@ -121,14 +108,19 @@ def canonical_form(query: Query, *, solutions: bool) -> Query:
 def _rewrite_conjunction(query: Query, flat: Conjunction, kept: Collection[str]) -> Query:
     patterns, colours = order_patterns(flat.patterns, flat.filters, kept)
     filters = tuple(sorted(flat.filters, key=lambda each: _expression_signature(each, colours)))
-    inner: Operator = Filter(Basic(patterns), filters) if filters else Basic(patterns)
+    inner: Operator = algebra.Filter(algebra.Basic(patterns), filters) if filters else algebra.Basic(patterns)
     return replace(
-        query, where=Select(inner, flat.projection, distinct=flat.distinct, limit=flat.limit, offset=flat.offset)
+        query,
+        where=algebra.Select(inner, flat.projection, distinct=flat.distinct, limit=flat.limit, offset=flat.offset),
     )
 
 
 def _order_basic(operator: Operator, kept: Collection[str]) -> Operator:
-    return Basic(order_patterns(operator.patterns, (), kept)[0]) if isinstance(operator, Basic) else operator
+    return (
+        algebra.Basic(order_patterns(operator.patterns, (), kept)[0])
+        if isinstance(operator, algebra.Basic)
+        else operator
+    )
 
 
 def order_patterns(

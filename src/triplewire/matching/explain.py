@@ -26,35 +26,8 @@ from triplewire.model import ENTRIES, MATCHED_COLUMNS
 from triplewire.model.clock import Clock, SystemClock
 from triplewire.model.errors import QueryLimit
 from triplewire.model.terms import XSD, literal, parse_literal
-from triplewire.sparql import (
-    Apply,
-    Conjunction,
-    Const,
-    Expression,
-    Node,
-    Pattern,
-    Query,
-    Var,
-    compile_subscription,
-    explode,
-    to_conjunction,
-    to_sql,
-)
-from triplewire.sparql.algebra import (
-    Aggregate,
-    Basic,
-    Extend,
-    Filter,
-    Graph,
-    Group,
-    Join,
-    LeftJoin,
-    Minus,
-    Operator,
-    Reach,
-    Select,
-    Union,
-)
+from triplewire.sparql import Conjunction, algebra, compile_subscription, explode, to_conjunction, to_sql
+from triplewire.sparql.algebra import Apply, Const, Expression, Node, Operator, Pattern, Query, Var
 from triplewire.sparql.construct import construct_to_select
 from triplewire.sparql.entailment.ontologies import Ontology
 from triplewire.sparql.entailment.rewriting import rewrite_query
@@ -207,16 +180,16 @@ class EventProbe:
 
     def count(self, operator: Operator) -> int:
         """The number of its solutions on the event."""
-        counted = Group(operator, (), ((_COUNT, Aggregate("count")),))
-        ((term,),) = self._rows(Select(counted, (_COUNT,)))
+        counted = algebra.Group(operator, (), ((_COUNT, algebra.Aggregate("count")),))
+        ((term,),) = self._rows(algebra.Select(counted, (_COUNT,)))
         return int(parse_literal(term or "").lexical)
 
     def sample(self, operator: Operator, names: Sequence[str]) -> list[Solution]:
         """The values of these variables in a few distinct solutions, always the same ones."""
-        few = Select(operator, tuple(names), distinct=True, limit=EXPLAIN_EXAMPLES)
+        few = algebra.Select(operator, tuple(names), distinct=True, limit=EXPLAIN_EXAMPLES)
         return [dict(zip(names, row, strict=True)) for row in self._rows(few)]
 
-    def _rows(self, select: Select) -> list[tuple[str | None, ...]]:
+    def _rows(self, select: algebra.Select) -> list[tuple[str | None, ...]]:
         query = Query("select", select, select.projection)
         found = self._answer(to_sql(compile_subscription(query, solutions=True), "duckdb"))
         width = 1 + len(select.projection)
@@ -256,7 +229,7 @@ def find_evidence(trial: EventProbe, pattern: Pattern, alone: Operator, joined: 
     for way in _alternatives(alone):
         quads = [each for each in iterate_parts(way) if isinstance(each, Pattern)]
         names = sorted(pattern_variables(pattern).union(*map(pattern_variables, quads)))
-        for solution in trial.sample(Join(joined, way), names):
+        for solution in trial.sample(algebra.Join(joined, way), names):
             triple, reasons = _pattern_text(pattern, solution), [_pattern_text(each, solution) for each in quads]
             if reasons == [triple]:
                 stated[triple] = None
@@ -273,7 +246,7 @@ def find_refused(
     if not names:
         return ()
     holds = Apply("coalesce", (Apply("!", (Apply("!", (condition,)),)), _FALSE))
-    solutions = trial.sample(within(Filter(reached, (Apply("!", (holds,)),))), names)
+    solutions = trial.sample(within(algebra.Filter(reached, (Apply("!", (holds,)),))), names)
     return tuple(", ".join(f"?{name} {_value_text(term)}" for name, term in each.items()) for each in solutions)
 
 
@@ -287,12 +260,12 @@ def _limit_examples(texts: dict[str, None]) -> Texts:
 
 def _alternatives(operator: Operator) -> list[Operator]:
     match operator:
-        case Select(inner):
+        case algebra.Select(inner):
             return _alternatives(inner)
-        case Union(left, right):
+        case algebra.Union(left, right):
             return [*_alternatives(left), *_alternatives(right)]
-        case Graph(name, inner):
-            return [Graph(name, each) for each in _alternatives(inner)]
+        case algebra.Graph(name, inner):
+            return [algebra.Graph(name, each) for each in _alternatives(inner)]
     return [operator]
 
 
@@ -312,7 +285,13 @@ def _term(node: Node, solution: Solution) -> str:
 Within: TypeAlias = Callable[[Operator], Operator]
 """Wraps an operator in the graph of the part that is explained."""
 
-_NAMES = {Basic: "patterns", Filter: "filtered", LeftJoin: "optional", Reach: "path", Extend: "bind"}
+_NAMES = {
+    algebra.Basic: "patterns",
+    algebra.Filter: "filtered",
+    algebra.LeftJoin: "optional",
+    algebra.Reach: "path",
+    algebra.Extend: "bind",
+}
 _NOTHING = Ontology()
 
 
@@ -351,42 +330,42 @@ class _Explainer:
 
     def conjunction(self, query: Conjunction) -> ExplainStep:
         """Explain patterns, then filters."""
-        joined: Operator = Basic()
-        whole = reduce(Join, map(_in_its_graph, query.patterns), joined)
+        joined: Operator = algebra.Basic()
+        whole = reduce(algebra.Join, map(_in_its_graph, query.patterns), joined)
         steps = (*self._patterns(query.patterns, _here), *self._filters(whole, query.filters, _here))
         said = " ".join(f"?{name}" for name in query.projection)
         return ExplainStep(query.form, said, steps[-1].solutions if steps else 1, inside=steps)
 
     def tree(self, operator: Operator, within: Within, *, needed: bool = True) -> ExplainStep:
         steps = tuple(self._inside(operator, within))
-        if isinstance(operator, Basic) and len(steps) == 1:
+        if isinstance(operator, algebra.Basic) and len(steps) == 1:
             return replace(steps[0], needed=needed)
         # Inner patterns and conditions are steps of their own.
-        said = "" if isinstance(operator, Basic | Filter) else "; ".join(operator_details(operator))
+        said = "" if isinstance(operator, algebra.Basic | algebra.Filter) else "; ".join(operator_details(operator))
         kind = _NAMES.get(type(operator), type(operator).__name__.lower())
         return ExplainStep(kind, said, self.trial.count(self._meant(within(operator))), inside=steps, needed=needed)
 
     def _inside(self, operator: Operator, within: Within) -> Iterator[ExplainStep]:
         match operator:
-            case Basic(patterns):
+            case algebra.Basic(patterns):
                 yield from self._patterns(patterns, within)
-            case Filter(inner, conditions):
+            case algebra.Filter(inner, conditions):
                 yield self.tree(inner, within)
                 yield from self._filters(inner, conditions, within)
-            case LeftJoin(left, right) | Minus(left, right):
+            case algebra.LeftJoin(left, right) | algebra.Minus(left, right):
                 yield self.tree(left, within)
                 yield self.tree(right, within, needed=False)
-            case Graph(name, inner):
-                yield self.tree(inner, lambda each: within(Graph(name, each)))
+            case algebra.Graph(name, inner):
+                yield self.tree(inner, lambda each: within(algebra.Graph(name, each)))
             case _:
-                needed = not isinstance(operator, Union)
+                needed = not isinstance(operator, algebra.Union)
                 yield from (self.tree(each, within, needed=needed) for each in child_operators(operator))
 
     def _patterns(self, patterns: Sequence[Pattern], within: Within) -> Iterator[ExplainStep]:
-        joined: Operator = Basic()
+        joined: Operator = algebra.Basic()
         for pattern in patterns:
             alone = self._meant(within(_in_its_graph(pattern)))
-            joined = Join(joined, alone)
+            joined = algebra.Join(joined, alone)
             yield self._pattern(pattern, alone, joined)
 
     def _pattern(self, pattern: Pattern, alone: Operator, joined: Operator) -> ExplainStep:
@@ -405,13 +384,13 @@ class _Explainer:
 
         before = self.trial.count(asked(inner)) if conditions else 0
         for number, condition in enumerate(conditions):
-            reached = Filter(inner, tuple(conditions[:number]))
-            passed = self.trial.count(asked(Filter(inner, tuple(conditions[: number + 1]))))
+            reached = algebra.Filter(inner, tuple(conditions[:number]))
+            passed = self.trial.count(asked(algebra.Filter(inner, tuple(conditions[: number + 1]))))
             removed = find_refused(self.trial, asked, reached, condition) if passed < before else ()
             yield ExplainStep("filter", expression_text(condition), passed, before=before, removed=removed)
             before = passed
 
 
 def _in_its_graph(pattern: Pattern) -> Operator:
-    plain = Basic((replace(pattern, graph=None),))
-    return plain if pattern.graph is None else Graph(pattern.graph, plain)
+    plain = algebra.Basic((replace(pattern, graph=None),))
+    return plain if pattern.graph is None else algebra.Graph(pattern.graph, plain)

@@ -19,18 +19,14 @@ from triplewire.matching.shapes import Shape
 from triplewire.model import LimitReached
 from triplewire.sparql import (
     Conjunction,
-    Const,
-    Node,
-    Param,
-    Pattern,
-    Query,
+    algebra,
     compile_event,
     compile_subscription,
     facets_used,
     params_with_facets,
     to_sql,
 )
-from triplewire.sparql.algebra import STREAM_PREDICATE, Bag, Basic, Reach, Union, header_column
+from triplewire.sparql.algebra import Const, Node, Param, Pattern, Query
 from triplewire.sparql.sql import Sql, equal, text
 
 SOLUTIONS: Final = 10_000
@@ -64,13 +60,13 @@ def bound_join(part: object) -> JoinBound:
     """The bound for an operator with everything inside it."""
     match part:
         case Pattern():
-            return _ONE if header_column(part) else _scan(part.predicate)
-        case Bag(predicate):
+            return _ONE if algebra.header_column(part) else _scan(part.predicate)
+        case algebra.Bag(predicate):
             return _scan(predicate)
-        case Reach():
+        case algebra.Reach():
             # Any two nodes of the event may be the ends of the path.
             return reduce(_times, [_scan(None)] * 2)
-        case Union(left, right):
+        case algebra.Union(left, right):
             return _plus(bound_join(left), bound_join(right))
         case tuple():
             return reduce(_times, map(bound_join, part), _ONE)
@@ -166,7 +162,7 @@ class ConjunctionPlan:
 
     @cached_property
     def bound(self) -> JoinBound:
-        return bound_join(Basic(self.query.patterns))
+        return bound_join(algebra.Basic(self.query.patterns))
 
 
 @dataclass(frozen=True)
@@ -258,6 +254,6 @@ def _bind_table(compiled: exp.Query, table: str) -> str:
 
 def _constant_columns(pattern: Pattern) -> list[str]:
     """The columns of the constants in a stored pattern."""
-    if pattern.predicate == STREAM_PREDICATE:
+    if pattern.predicate == algebra.STREAM_PREDICATE:
         return []
     return [f"k{node.index}" for node in (pattern.subject, pattern.object) if isinstance(node, Param)]

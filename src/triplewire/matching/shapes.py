@@ -18,17 +18,8 @@ from typing import Any
 from triplewire.model.errors import Unsupported
 from triplewire.model.terms import RDF_TYPE, literal
 from triplewire.security.visibility import Visibility
-from triplewire.sparql import (
-    Apply,
-    Conjunction,
-    Const,
-    Node,
-    Pattern,
-    Query,
-    Var,
-    to_conjunction,
-)
-from triplewire.sparql.algebra import STREAM_PREDICATE, VOLATILE, Dataset, Service
+from triplewire.sparql import Conjunction, algebra, to_conjunction
+from triplewire.sparql.algebra import Apply, Const, Node, Pattern, Query, Var
 from triplewire.sparql.construct import construct_to_select
 from triplewire.sparql.parameters import ConstantLifter
 from triplewire.sparql.serialization import algebra_from_json, algebra_to_json
@@ -39,17 +30,17 @@ def check_subscribable(query: Query) -> None:
     """Raise Unsupported for a query that has no meaning on a single event, or not the same one each time."""
     if query.form == "describe":
         raise Unsupported("DESCRIBE in a subscription", hint="SELECT, ASK and CONSTRUCT are taken")
-    if query.dataset != Dataset():
+    if query.dataset != algebra.Dataset():
         raise Unsupported("FROM in a subscription", hint="a subscription looks at one event at a time")
     for part in iterate_parts(query.where):
-        if isinstance(part, Service):
+        if isinstance(part, algebra.Service):
             raise Unsupported("SERVICE in a subscription", hint="a subscription looks at one event at a time")
-        if isinstance(part, Apply) and part.op in VOLATILE:
+        if isinstance(part, Apply) and part.op in algebra.VOLATILE:
             hint = "a match must be the same whenever it is made again"
             raise Unsupported(f"{part.op.upper()} in a subscription", hint=hint)
 
 
-_BROAD = (Const(RDF_TYPE), STREAM_PREDICATE)
+_BROAD = (Const(RDF_TYPE), algebra.STREAM_PREDICATE)
 _NOW = Apply("now", ())
 
 
@@ -122,7 +113,7 @@ def _lift_conjunction(query: Conjunction, *, solutions: bool, stream: str | None
     """Queries that differ in constants, or in the names of variables that are not projected, have equal shapes. A
     subscription to one stream has one more pattern, for the stream's name."""
     lifting = _RenamingLifter(keep=frozenset(query.projection) if solutions else frozenset())
-    named = [] if stream is None else [Pattern(Var(""), STREAM_PREDICATE, Const(literal(stream)))]
+    named = [] if stream is None else [Pattern(Var(""), algebra.STREAM_PREDICATE, Const(literal(stream)))]
     patterns = tuple(lifting.pattern(each) for each in _order_patterns((*query.patterns, *named)))
     filters = tuple(lifting.expression(each) for each in query.filters)
     lifted = replace(query, patterns=patterns, filters=filters)

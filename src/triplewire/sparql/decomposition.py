@@ -16,18 +16,7 @@ from typing import Literal, NoReturn
 
 from triplewire.model.terms import is_iri
 from triplewire.sparql import algebra
-from triplewire.sparql.algebra import (
-    HEADER_PREDICATES,
-    UNBOUND,
-    VOLATILE,
-    Apply,
-    Const,
-    Expression,
-    Operator,
-    Pattern,
-    Query,
-    Var,
-)
+from triplewire.sparql.algebra import Apply, Const, Expression, Operator, Pattern, Query, Var
 from triplewire.sparql.conjunctions import Bind, Check, RowStep, UnboundedQuery, used_variables
 from triplewire.sparql.paths import translate_path
 from triplewire.sparql.rspql import Registration
@@ -147,7 +136,7 @@ def _may_lack(expression: Expression) -> bool:
 
 
 def _scoped(expression: Expression, scope: frozenset[str]) -> Expression:
-    return map_variables(expression, lambda variable: variable if variable.name in scope else UNBOUND)
+    return map_variables(expression, lambda variable: variable if variable.name in scope else algebra.UNBOUND)
 
 
 def _renamed(step: RowStep, old: str, new: str) -> RowStep:
@@ -185,7 +174,7 @@ def _accepts_constant(patterns: Iterable[Pattern], name: str, constant: Const) -
         if getattr(each, position) == Var(name)
     }
     stated = is_iri(constant.term) or positions == {"object"}
-    return bool(positions) and stated and not ("predicate" in positions and constant.term in HEADER_PREDICATES)
+    return bool(positions) and stated and not ("predicate" in positions and constant.term in algebra.HEADER_PREDICATES)
 
 
 def _among(table: algebra.Values) -> Expression:
@@ -286,7 +275,7 @@ class _Decomposer:
 
     def _stored(self, patterns: tuple[Pattern, ...]) -> tuple[Pattern, ...]:
         for each in patterns:
-            if isinstance(each.predicate, Const) and each.predicate.term in HEADER_PREDICATES:
+            if isinstance(each.predicate, Const) and each.predicate.term in algebra.HEADER_PREDICATES:
                 self.refuse(f"predicate {each.predicate.term}")
         return patterns
 
@@ -311,7 +300,7 @@ class _Decomposer:
         match expression:
             case algebra.Exists():
                 self.refuse("EXISTS")
-            case Apply(op) if op in VOLATILE or op == "now":
+            case Apply(op) if op in algebra.VOLATILE or op == "now":
                 self.refuse(f"function {op.upper()}")
             case Apply(_, args):
                 for each in args:

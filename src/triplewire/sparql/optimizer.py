@@ -14,29 +14,8 @@ from functools import reduce
 from typing import TypeAlias
 
 from triplewire.model.terms import is_iri
-from triplewire.sparql.algebra import (
-    HEADER_PREDICATES,
-    VOLATILE,
-    Apply,
-    Basic,
-    Const,
-    Exists,
-    Expression,
-    Extend,
-    Filter,
-    Graph,
-    Join,
-    LeftJoin,
-    Minus,
-    Node,
-    Operator,
-    Pattern,
-    Query,
-    Union,
-    Values,
-    Var,
-    Window,
-)
+from triplewire.sparql import algebra
+from triplewire.sparql.algebra import Apply, Const, Expression, Node, Operator, Pattern, Query, Var
 from triplewire.sparql.paths import expand_paths
 from triplewire.sparql.statistics import OptimizerContext, Statistics
 from triplewire.sparql.traversal import (
@@ -53,22 +32,22 @@ from triplewire.sparql.traversal import (
 
 def push_filters(operator: Operator, _: OptimizerContext) -> Operator:
     """Push each part of a conjunction down as far as possible."""
-    if not isinstance(operator, Filter):
+    if not isinstance(operator, algebra.Filter):
         return operator
     inner, kept = operator.inner, list[Expression]()
     for condition in conjuncts(*operator.conditions):
         pushed = _push(inner, condition) if is_plain(condition) else None
         inner, kept = (inner, [*kept, condition]) if pushed is None else (pushed, kept)
-    if isinstance(inner, Filter):
-        return Filter(inner.inner, (*inner.conditions, *kept))
-    return Filter(inner, tuple(kept)) if kept else inner
+    if isinstance(inner, algebra.Filter):
+        return algebra.Filter(inner.inner, (*inner.conditions, *kept))
+    return algebra.Filter(inner, tuple(kept)) if kept else inner
 
 
 def is_plain(expression: Expression) -> bool:
     """Tell whether an expression depends on the values of its variables alone."""
     if isinstance(expression, Apply):
-        return expression.op not in VOLATILE and all(is_plain(each) for each in expression.args)
-    return not isinstance(expression, Exists)
+        return expression.op not in algebra.VOLATILE and all(is_plain(each) for each in expression.args)
+    return not isinstance(expression, algebra.Exists)
 
 
 def _push(operator: Operator, condition: Expression) -> Operator | None:
@@ -78,22 +57,24 @@ def _push(operator: Operator, condition: Expression) -> Operator | None:
         # it uses a variable that only the solution around EXISTS binds
         return None
     match operator:
-        case Join(left, right) if used <= certain_variables(left) or not used & bound_variables(right):
-            return Join(_push_into(left, condition), right)
-        case Join(left, right) if used <= certain_variables(right) or not used & bound_variables(left):
-            return Join(left, _push_into(right, condition))
-        case LeftJoin(left, right, conditions) if used <= certain_variables(left) or not used & bound_variables(right):
-            return LeftJoin(_push_into(left, condition), right, conditions)
-        case Minus(left, right):
-            return Minus(_push_into(left, condition), right)
-        case Union(left, right):
-            return Union(_push_into(left, condition), _push_into(right, condition))
-        case Extend(inner, name, expression) if name not in used:
-            return Extend(_push_into(inner, condition), name, expression)
-        case Graph(name, inner) if not (isinstance(name, Var) and name.name in used):
-            return Graph(name, _push_into(inner, condition))
-        case Window(window, inner):
-            return Window(window, _push_into(inner, condition))
+        case algebra.Join(left, right) if used <= certain_variables(left) or not used & bound_variables(right):
+            return algebra.Join(_push_into(left, condition), right)
+        case algebra.Join(left, right) if used <= certain_variables(right) or not used & bound_variables(left):
+            return algebra.Join(left, _push_into(right, condition))
+        case algebra.LeftJoin(left, right, conditions) if used <= certain_variables(left) or not used & bound_variables(
+            right
+        ):
+            return algebra.LeftJoin(_push_into(left, condition), right, conditions)
+        case algebra.Minus(left, right):
+            return algebra.Minus(_push_into(left, condition), right)
+        case algebra.Union(left, right):
+            return algebra.Union(_push_into(left, condition), _push_into(right, condition))
+        case algebra.Extend(inner, name, expression) if name not in used:
+            return algebra.Extend(_push_into(inner, condition), name, expression)
+        case algebra.Graph(name, inner) if not (isinstance(name, Var) and name.name in used):
+            return algebra.Graph(name, _push_into(inner, condition))
+        case algebra.Window(window, inner):
+            return algebra.Window(window, _push_into(inner, condition))
     return None
 
 
@@ -101,27 +82,27 @@ def _push_into(operator: Operator, condition: Expression) -> Operator:
     pushed = _push(operator, condition)
     if pushed is not None:
         return pushed
-    if isinstance(operator, Filter):
-        return Filter(operator.inner, (*operator.conditions, condition))
-    return Filter(operator, (condition,))
+    if isinstance(operator, algebra.Filter):
+        return algebra.Filter(operator.inner, (*operator.conditions, condition))
+    return algebra.Filter(operator, (condition,))
 
 
 def merge_patterns(operator: Operator, _: OptimizerContext) -> Operator:
-    if not isinstance(operator, Join):
+    if not isinstance(operator, algebra.Join):
         return operator
     match operator.left, operator.right:
-        case Basic(left), Basic(right):
-            return Basic((*left, *right))
-        case Join(other, Basic(left)), Basic(right):
-            return Join(other, Basic((*left, *right)))
-        case Basic(()), other:
+        case algebra.Basic(left), algebra.Basic(right):
+            return algebra.Basic((*left, *right))
+        case algebra.Join(other, algebra.Basic(left)), algebra.Basic(right):
+            return algebra.Join(other, algebra.Basic((*left, *right)))
+        case algebra.Basic(()), other:
             return other
-        case other, Basic(()):
+        case other, algebra.Basic(()):
             return other
-        case (Filter(inner, conditions), other) if _movable(inner, conditions):
-            return Filter(merge_patterns(Join(inner, other), _), conditions)
-        case (other, Filter(inner, conditions)) if _movable(inner, conditions):
-            return Filter(merge_patterns(Join(other, inner), _), conditions)
+        case (algebra.Filter(inner, conditions), other) if _movable(inner, conditions):
+            return algebra.Filter(merge_patterns(algebra.Join(inner, other), _), conditions)
+        case (other, algebra.Filter(inner, conditions)) if _movable(inner, conditions):
+            return algebra.Filter(merge_patterns(algebra.Join(other, inner), _), conditions)
     return operator
 
 
@@ -131,7 +112,7 @@ def _movable(inner: Operator, conditions: tuple[object, ...]) -> bool:
 
 
 def put_constants(operator: Operator, _: OptimizerContext) -> Operator:
-    if not isinstance(operator, Filter) or not isinstance(operator.inner, Basic):
+    if not isinstance(operator, algebra.Filter) or not isinstance(operator.inner, algebra.Basic):
         return operator
     basic, kept, known = operator.inner, list[Expression](), dict[str, Const]()
     for condition in operator.conditions:
@@ -142,16 +123,16 @@ def put_constants(operator: Operator, _: OptimizerContext) -> Operator:
             known[found[0]] = found[1]
     if not known:
         return operator
-    values = Values(tuple(known), (tuple(each.term for each in known.values()),))
-    inner = Join(Basic(tuple(substitute_constants(each, known) for each in basic.patterns)), values)
-    return Filter(inner, tuple(kept)) if kept else inner
+    values = algebra.Values(tuple(known), (tuple(each.term for each in known.values()),))
+    inner = algebra.Join(algebra.Basic(tuple(substitute_constants(each, known) for each in basic.patterns)), values)
+    return algebra.Filter(inner, tuple(kept)) if kept else inner
 
 
-def _accepts_constant(basic: Basic, name: str, constant: Const) -> bool:
+def _accepts_constant(basic: algebra.Basic, name: str, constant: Const) -> bool:
     """Tell whether the pattern has the variable, and allows the constant: a header predicate never matches a
     variable."""
     named = Var(name)
-    made = constant.term in HEADER_PREDICATES and any(each.predicate == named for each in basic.patterns)
+    made = constant.term in algebra.HEADER_PREDICATES and any(each.predicate == named for each in basic.patterns)
     return name in bound_variables(basic) and not made
 
 
@@ -160,9 +141,9 @@ _APART = 1e12
 
 
 def order_patterns(operator: Operator, planning: OptimizerContext) -> Operator:
-    if isinstance(operator, Window):
+    if isinstance(operator, algebra.Window):
         return replace(operator, inner=transform_operators(operator.inner, _unknown))
-    if not isinstance(operator, Basic) or len(operator.patterns) < 2:
+    if not isinstance(operator, algebra.Basic) or len(operator.patterns) < 2:
         return operator
     left, ordered, known = list(operator.patterns), list[Pattern](), set[str]()
     while left:
@@ -170,7 +151,7 @@ def order_patterns(operator: Operator, planning: OptimizerContext) -> Operator:
         left.remove(best)
         ordered.append(best)
         known |= pattern_variables(best)
-    return Basic(tuple(ordered))
+    return algebra.Basic(tuple(ordered))
 
 
 def _unknown(operator: Operator) -> Operator:

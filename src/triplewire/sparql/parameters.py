@@ -6,21 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from triplewire.sparql.algebra import (
-    Apply,
-    Basic,
-    Const,
-    Exists,
-    Expression,
-    Family,
-    Graph,
-    Node,
-    Operator,
-    Param,
-    Pattern,
-    Query,
-    Var,
-)
+from triplewire.sparql import algebra
+from triplewire.sparql.algebra import Apply, Const, Expression, Node, Operator, Param, Pattern, Query, Var
 from triplewire.sparql.constants import family_of
 from triplewire.sparql.traversal import map_expressions, transform_operators
 
@@ -59,7 +46,7 @@ class ConstantLifter:
     def expression(self, expression: Expression) -> Expression:
         return map_leaves(self._leaf)(expression)
 
-    def lift(self, constant: Const, family: Family | None = None) -> Node:
+    def lift(self, constant: Const, family: algebra.Family | None = None) -> Node:
         """Record a constant and return the node that replaces it."""
         if self.shared and constant.term in self.constants:
             return Param(self.constants.index(constant.term), family)
@@ -72,9 +59,9 @@ class ConstantLifter:
         return self.node(leaf) if isinstance(leaf, Var) else leaf
 
 
-def find_parameters(query: Query) -> dict[int, Family | None]:
+def find_parameters(query: Query) -> dict[int, algebra.Family | None]:
     """Return the family of each parameter, by its number, in order."""
-    families: dict[int, Family | None] = {}
+    families: dict[int, algebra.Family | None] = {}
 
     def visit(node: Node) -> Node:
         if isinstance(node, Param):
@@ -110,10 +97,10 @@ def replace_nodes(query: Query, node: NodeChange, expression: ExpressionChange) 
 
     def change(operator: Operator) -> Operator:
         match operator:
-            case Basic(patterns):
-                return Basic(tuple(replace_in_pattern(each, node) for each in patterns))
-            case Graph(name, inner):
-                return Graph(node(name), inner)
+            case algebra.Basic(patterns):
+                return algebra.Basic(tuple(replace_in_pattern(each, node) for each in patterns))
+            case algebra.Graph(name, inner):
+                return algebra.Graph(node(name), inner)
         return map_expressions(operator, expression)
 
     return replace(query, where=transform_operators(query.where, change))
@@ -137,7 +124,7 @@ def map_leaves(change: ExpressionChange) -> ExpressionChange:
                 return Apply(op, (changed(first), *rest))
             case Apply(op, args):
                 return Apply(op, tuple(changed(each) for each in args))
-            case Exists():
+            case algebra.Exists():
                 return expression
         return change(expression)
 

@@ -11,33 +11,8 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from triplewire.model.terms import is_iri
-from triplewire.sparql.algebra import (
-    Aggregate,
-    Apply,
-    Bag,
-    Basic,
-    Const,
-    Exists,
-    Expression,
-    Extend,
-    Filter,
-    Graph,
-    Group,
-    Join,
-    LeftJoin,
-    Minus,
-    Node,
-    Operator,
-    Order,
-    Pattern,
-    Reach,
-    Select,
-    Service,
-    Union,
-    Values,
-    Var,
-    Window,
-)
+from triplewire.sparql import algebra
+from triplewire.sparql.algebra import Apply, Const, Expression, Node, Operator, Pattern, Var
 
 OperatorChange: TypeAlias = Callable[[Operator], Operator]
 
@@ -61,46 +36,51 @@ def iterate_parts(part: object) -> Iterator[object]:
 def map_expressions(operator: Operator, change: Callable[[Expression], Expression]) -> Operator:
     """Apply a change to each of an operator's own expressions, in reading order."""
     match operator:
-        case Filter(conditions=conditions) | LeftJoin(conditions=conditions):
+        case algebra.Filter(conditions=conditions) | algebra.LeftJoin(conditions=conditions):
             return replace(operator, conditions=tuple(change(each) for each in conditions))
-        case Extend(expression=expression):
+        case algebra.Extend(expression=expression):
             return replace(operator, expression=change(expression))
-        case Group(inner, keys, aggregates):
-            return Group(
+        case algebra.Group(inner, keys, aggregates):
+            return algebra.Group(
                 inner,
                 tuple((name, change(each)) for name, each in keys),
                 tuple((name, _aggregate(each, change)) for name, each in aggregates),
             )
-        case Bag(elements=elements):
+        case algebra.Bag(elements=elements):
             return replace(operator, elements=tuple(change(each) for each in elements))
-        case Select(order=order):
-            ordered = tuple(Order(change(each.expression), each.descending) for each in order)
+        case algebra.Select(order=order):
+            ordered = tuple(algebra.Order(change(each.expression), each.descending) for each in order)
             return replace(operator, order=ordered)
     return operator
 
 
-def _aggregate(aggregate: Aggregate, change: Callable[[Expression], Expression]) -> Aggregate:
+def _aggregate(aggregate: algebra.Aggregate, change: Callable[[Expression], Expression]) -> algebra.Aggregate:
     argument = aggregate.argument
     return aggregate if argument is None else replace(aggregate, argument=change(argument))
 
 
 def _inside(operator: Operator, change: OperatorChange) -> Operator:
     match operator:
-        case Join(left, right) | Union(left, right) | Minus(left, right) | LeftJoin(left, right):
+        case (
+            algebra.Join(left, right)
+            | algebra.Union(left, right)
+            | algebra.Minus(left, right)
+            | algebra.LeftJoin(left, right)
+        ):
             operator = replace(
                 operator, left=transform_operators(left, change), right=transform_operators(right, change)
             )
-        case Filter(inner) | Extend(inner) | Group(inner) | Select(inner):
+        case algebra.Filter(inner) | algebra.Extend(inner) | algebra.Group(inner) | algebra.Select(inner):
             operator = replace(operator, inner=transform_operators(inner, change))
-        case Graph(inner=inner) | Window(inner=inner):
+        case algebra.Graph(inner=inner) | algebra.Window(inner=inner):
             operator = replace(operator, inner=transform_operators(inner, change))
     return map_expressions(operator, lambda expression: _expression(expression, change))
 
 
 def _expression(expression: Expression, change: OperatorChange) -> Expression:
     match expression:
-        case Exists(inner):
-            return Exists(transform_operators(inner, change))
+        case algebra.Exists(inner):
+            return algebra.Exists(transform_operators(inner, change))
         case Apply(op, args):
             return Apply(op, tuple(_expression(each, change) for each in args))
     return expression
@@ -111,35 +91,35 @@ _NONE: VariableNames = frozenset()
 
 
 @lru_cache(maxsize=4096)
-def mentioned_variables(part: Operator | Expression | Aggregate) -> VariableNames:
+def mentioned_variables(part: Operator | Expression | algebra.Aggregate) -> VariableNames:
     """Return every variable in it, visible from outside or not."""
     match part:
         case Var(name):
             return frozenset({name})
         case Apply(_, args):
             return _all(*args)
-        case Exists(inner) | Window(_, inner):
+        case algebra.Exists(inner) | algebra.Window(_, inner):
             return mentioned_variables(inner)
-        case Aggregate(argument=argument):
+        case algebra.Aggregate(argument=argument):
             return _NONE if argument is None else mentioned_variables(argument)
-        case Join(left, right) | Union(left, right) | Minus(left, right):
+        case algebra.Join(left, right) | algebra.Union(left, right) | algebra.Minus(left, right):
             return _all(left, right)
-        case LeftJoin(left, right, conditions):
+        case algebra.LeftJoin(left, right, conditions):
             return _all(left, right, *conditions)
-        case Filter(inner, conditions):
+        case algebra.Filter(inner, conditions):
             return _all(inner, *conditions)
-        case Extend(inner, name, expression):
+        case algebra.Extend(inner, name, expression):
             return _all(inner, expression) | {name}
-        case Graph(name, inner):
+        case algebra.Graph(name, inner):
             return _names(name) | mentioned_variables(inner)
-        case Group(inner, keys, aggregates):
+        case algebra.Group(inner, keys, aggregates):
             named = frozenset(name for name, _ in (*keys, *aggregates))
             return _all(inner, *(each for _, each in keys), *(each for _, each in aggregates)) | named
-        case Bag(member=member, elements=elements):
+        case algebra.Bag(member=member, elements=elements):
             return _all(*elements) - {member}
-        case Select(inner, projection, order=order):
+        case algebra.Select(inner, projection, order=order):
             return _all(inner, *(each.expression for each in order)) | frozenset(projection)
-        case Basic() | Reach() | Values() | Service():
+        case algebra.Basic() | algebra.Reach() | algebra.Values() | algebra.Service():
             return bound_variables(part)
     return _NONE
 
@@ -148,27 +128,27 @@ def mentioned_variables(part: Operator | Expression | Aggregate) -> VariableName
 def bound_variables(operator: Operator) -> VariableNames:
     """Return the variables that its solutions may bind."""
     match operator:
-        case Basic(patterns):
+        case algebra.Basic(patterns):
             return frozenset().union(*(pattern_variables(each) for each in patterns))
-        case Reach(subject, _, object_, graph):
+        case algebra.Reach(subject, _, object_, graph):
             return _names(subject, object_, graph)
-        case Join(left, right) | Union(left, right) | LeftJoin(left, right):
+        case algebra.Join(left, right) | algebra.Union(left, right) | algebra.LeftJoin(left, right):
             return bound_variables(left) | bound_variables(right)
-        case Minus(left, _):
+        case algebra.Minus(left, _):
             return bound_variables(left)
-        case Filter(inner) | Window(_, inner):
+        case algebra.Filter(inner) | algebra.Window(_, inner):
             return bound_variables(inner)
-        case Extend(inner, name, _):
+        case algebra.Extend(inner, name, _):
             return bound_variables(inner) | {name}
-        case Graph(name, inner):
+        case algebra.Graph(name, inner):
             return _names(name) | bound_variables(inner)
-        case Values(names, _) | Service(names=names):
+        case algebra.Values(names, _) | algebra.Service(names=names):
             return frozenset(names)
-        case Group(_, keys, aggregates):
+        case algebra.Group(_, keys, aggregates):
             return frozenset(name for name, _ in (*keys, *aggregates))
-        case Select(_, projection):
+        case algebra.Select(_, projection):
             return frozenset(projection)
-        case Bag():
+        case algebra.Bag():
             return _NONE
     raise TypeError(operator)
 
@@ -177,21 +157,21 @@ def bound_variables(operator: Operator) -> VariableNames:
 def certain_variables(operator: Operator) -> VariableNames:
     """Return the variables that each of its solutions binds."""
     match operator:
-        case Basic() | Reach():
+        case algebra.Basic() | algebra.Reach():
             return bound_variables(operator)
-        case Join(left, right):
+        case algebra.Join(left, right):
             return certain_variables(left) | certain_variables(right)
-        case Union(left, right):
+        case algebra.Union(left, right):
             return certain_variables(left) & certain_variables(right)
-        case LeftJoin(left, _) | Minus(left, _):
+        case algebra.LeftJoin(left, _) | algebra.Minus(left, _):
             return certain_variables(left)
-        case Filter(inner) | Extend(inner) | Window(_, inner):
+        case algebra.Filter(inner) | algebra.Extend(inner) | algebra.Window(_, inner):
             return certain_variables(inner)
-        case Graph(name, inner):
+        case algebra.Graph(name, inner):
             return _names(name) | certain_variables(inner)
-        case Values(names, rows):
+        case algebra.Values(names, rows):
             return frozenset(name for index, name in enumerate(names) if all(row[index] is not None for row in rows))
-        case Select(inner, projection):
+        case algebra.Select(inner, projection):
             return certain_variables(inner) & frozenset(projection)
     return _NONE
 
@@ -241,5 +221,5 @@ def _names(*nodes: Node | None) -> VariableNames:
     return frozenset(node.name for node in nodes if isinstance(node, Var))
 
 
-def _all(*parts: Operator | Expression | Aggregate) -> VariableNames:
+def _all(*parts: Operator | Expression | algebra.Aggregate) -> VariableNames:
     return frozenset().union(*(mentioned_variables(each) for each in parts))

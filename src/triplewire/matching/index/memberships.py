@@ -27,21 +27,8 @@ from triplewire.matching.index.programs import (
 )
 from triplewire.matching.shapes import Shape
 from triplewire.model.terms import XSD
-from triplewire.sparql import Apply, Conjunction, Const, Expression, Param, Pattern, Query, Var
-from triplewire.sparql.algebra import (
-    Exists,
-    Extend,
-    Family,
-    Filter,
-    Graph,
-    Group,
-    Join,
-    LeftJoin,
-    Minus,
-    Operator,
-    Select,
-    Union,
-)
+from triplewire.sparql import Conjunction, algebra
+from triplewire.sparql.algebra import Apply, Const, Expression, Operator, Param, Pattern, Query, Var
 from triplewire.sparql.compiler.subscriptions import required_patterns
 from triplewire.sparql.constants import INTEGERS
 from triplewire.sparql.traversal import iterate_parts
@@ -98,25 +85,25 @@ def _make_guard(
 
 def _selected_from(query: Query) -> Operator:
     """The part of a query below its solution modifiers."""
-    return query.where.inner if isinstance(query.where, Select) else query.where
+    return query.where.inner if isinstance(query.where, algebra.Select) else query.where
 
 
 def _has_constant(pattern: Pattern) -> bool:
     return any(not isinstance(node, Var) for node in (pattern.subject, pattern.predicate, pattern.object))
 
 
-def _counted_group(query: Query) -> Group | None:
+def _counted_group(query: Query) -> algebra.Group | None:
     """The group of an aggregation without GROUP BY, if the solution depends on that alone. It has a solution even of
     an empty group."""
     operator: Operator = query.where
-    while isinstance(operator, Select | Filter | Extend):
-        if any(isinstance(each, Exists) for each in _own_expressions(operator)):
+    while isinstance(operator, algebra.Select | algebra.Filter | algebra.Extend):
+        if any(isinstance(each, algebra.Exists) for each in _own_expressions(operator)):
             return None
         operator = operator.inner
-    return operator if isinstance(operator, Group) and not operator.keys else None
+    return operator if isinstance(operator, algebra.Group) and not operator.keys else None
 
 
-def _own_expressions(operator: Select | Filter | Extend) -> Iterator[object]:
+def _own_expressions(operator: algebra.Select | algebra.Filter | algebra.Extend) -> Iterator[object]:
     """The expressions of an operator, with all their parts, but without those of inner operators."""
     for each in fields(operator):
         if each.name != "inner":
@@ -126,34 +113,34 @@ def _own_expressions(operator: Select | Filter | Extend) -> Iterator[object]:
 def _conditions(operator: Operator) -> Iterator[Expression]:
     """The filters that every solution passes, if their variables are in required patterns."""
     match operator:
-        case Filter(inner, conditions):
+        case algebra.Filter(inner, conditions):
             yield from conditions
             yield from _conditions(inner)
-        case Join(left, right):
+        case algebra.Join(left, right):
             yield from _conditions(left)
             yield from _conditions(right)
-        case LeftJoin(left) | Minus(left):
+        case algebra.LeftJoin(left) | algebra.Minus(left):
             yield from _conditions(left)
-        case Extend(inner) | Graph(inner=inner):
+        case algebra.Extend(inner) | algebra.Graph(inner=inner):
             yield from _conditions(inner)
 
 
 def _alternatives(operator: Operator) -> Iterator[_Choice]:
     """The choices of unions that every solution needs."""
     match operator:
-        case Union():
+        case algebra.Union():
             yield from _common_choice([[*required_patterns(each)] for each in _branches(operator)])
-        case Join(left, right):
+        case algebra.Join(left, right):
             yield from _alternatives(left)
             yield from _alternatives(right)
-        case LeftJoin(left) | Minus(left):
+        case algebra.LeftJoin(left) | algebra.Minus(left):
             yield from _alternatives(left)
-        case Select(inner) | Filter(inner) | Extend(inner) | Graph(inner=inner):
+        case algebra.Select(inner) | algebra.Filter(inner) | algebra.Extend(inner) | algebra.Graph(inner=inner):
             yield from _alternatives(inner)
 
 
 def _branches(operator: Operator) -> Iterator[Operator]:
-    if isinstance(operator, Union):
+    if isinstance(operator, algebra.Union):
         yield from _branches(operator.left)
         yield from _branches(operator.right)
     else:
@@ -235,7 +222,7 @@ class Memberships:
         if limit is None:
             kept = tuple(constants)
             return Membership(_group_name(self._key, kept), kept)
-        value = _parse_threshold(constants[limit.parameter], limit.family is Family.DATETIME)
+        value = _parse_threshold(constants[limit.parameter], limit.family is algebra.Family.DATETIME)
         if value is None:
             return None
         kept = tuple("" if index == limit.parameter else text for index, text in enumerate(constants))

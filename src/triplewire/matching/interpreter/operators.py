@@ -22,29 +22,8 @@ from triplewire.matching.interpreter.runs import (
     RowLayout,
     TestFunction,
 )
-from triplewire.sparql.algebra import (
-    Apply,
-    Bag,
-    Basic,
-    Exists,
-    Expression,
-    Extend,
-    Filter,
-    Graph,
-    Group,
-    Join,
-    LeftJoin,
-    Minus,
-    Negated,
-    Operator,
-    Pattern,
-    Reach,
-    Repeat,
-    Select,
-    Union,
-    Values,
-    Var,
-)
+from triplewire.sparql import algebra
+from triplewire.sparql.algebra import Apply, Expression, Operator, Pattern, Var
 from triplewire.sparql.paths import translate_path
 from triplewire.sparql.traversal import bound_variables, certain_variables, iterate_parts, mentioned_variables
 
@@ -142,25 +121,25 @@ class OperatorCompiler:
 
     def compile(self, operator: Operator) -> OperatorFunction:
         match operator:
-            case Basic(patterns):
+            case algebra.Basic(patterns):
                 return _chain([match_pattern(self.slots, each, stored=self.stored) for each in patterns])
-            case Reach(path=Repeat()):
+            case algebra.Reach(path=algebra.Repeat()):
                 return match_path(self.slots, operator)
-            case Reach(path=Negated() as path):
+            case algebra.Reach(path=algebra.Negated() as path):
                 return self.compile(_expand_negated(operator, path))
-            case Reach():
+            case algebra.Reach():
                 return self.compile(translate_path(operator, _fresh_variable))
-            case Join(left, right):
+            case algebra.Join(left, right):
                 return self._join(left, right)
-            case LeftJoin(left, right, conditions):
+            case algebra.LeftJoin(left, right, conditions):
                 return self._optional(left, right, conditions)
-            case Union(left, right):
+            case algebra.Union(left, right):
                 return _union(self.compile(left), self.compile(right))
-            case Filter(inner, conditions):
+            case algebra.Filter(inner, conditions):
                 return _filter_all(self.compile(inner), [self.expressions.test(each) for each in conditions])
-            case Values(names, rows):
+            case algebra.Values(names, rows):
                 return _values([self.slots.variable(name) for name in names], rows)
-            case Graph(name, inner):
+            case algebra.Graph(name, inner):
                 return _graph(replace(self, stored=True).compile(inner), self.slots.place(name))
         return self._alone(operator)
 
@@ -169,20 +148,20 @@ class OperatorCompiler:
         if self.substituted:
             raise NotInterpretable(operator)
         match operator:
-            case Bag(elements=elements):
+            case algebra.Bag(elements=elements):
                 return match_bag(self.slots, operator, [self.expressions.test(each) for each in elements])
-            case Minus(left, right):
+            case algebra.Minus(left, right):
                 shared = sorted(map(self.slots.variable, bound_variables(left) & bound_variables(right)))
                 return (
                     subtract_solutions(self.compile(left), self.compile(right), shared)
                     if shared
                     else self.compile(left)
                 )
-            case Extend(inner, name, expression):
+            case algebra.Extend(inner, name, expression):
                 return _extend(self.compile(inner), self.slots.variable(name), self.expressions.value(expression))
-            case Group(inner):
+            case algebra.Group(inner):
                 return group_solutions(self.slots, operator, self.compile(inner), self.expressions.value)
-            case Select(inner):
+            case algebra.Select(inner):
                 return select_solutions(self.slots, operator, self.compile(inner), self.expressions.value)
         raise NotInterpretable(operator)
 
@@ -211,14 +190,14 @@ class OperatorCompiler:
 def _can_chain(operator: Operator) -> bool:
     """Is it the same to put a solution in before as to join with it after?"""
     match operator:
-        case Basic() | Values() | Reach() | Bag():
+        case algebra.Basic() | algebra.Values() | algebra.Reach() | algebra.Bag():
             return True
-        case Join(left, right) | Union(left, right):
+        case algebra.Join(left, right) | algebra.Union(left, right):
             return _can_chain(left) and _can_chain(right)
-        case Graph(_, inner):
+        case algebra.Graph(_, inner):
             return _can_chain(inner)
-        case Filter(inner, conditions):
-            plain = not any(isinstance(part, Exists) for part in iterate_parts(conditions))
+        case algebra.Filter(inner, conditions):
+            plain = not any(isinstance(part, algebra.Exists) for part in iterate_parts(conditions))
             used = frozenset[str]().union(*(mentioned_variables(each) for each in conditions))
             return plain and used <= certain_variables(inner) and _can_chain(inner)
     return False
@@ -229,7 +208,7 @@ def _fresh_variable() -> Var:
     return Var(f".path{next(_SERIALS)}")
 
 
-def _expand_negated(given: Reach, path: Negated) -> Operator:
+def _expand_negated(given: algebra.Reach, path: algebra.Negated) -> Operator:
     ways = list[Operator]()
     for excluded, start, end in (
         (path.forward, given.subject, given.object),
@@ -237,8 +216,10 @@ def _expand_negated(given: Reach, path: Negated) -> Operator:
     ):
         if excluded is not None:
             step = _fresh_variable()
-            ways.append(Filter(Basic((Pattern(start, step, end),)), (Apply("not in", (step, *excluded)),)))
-    return ways[0] if len(ways) == 1 else Union(ways[0], ways[1])
+            ways.append(
+                algebra.Filter(algebra.Basic((Pattern(start, step, end),)), (Apply("not in", (step, *excluded)),))
+            )
+    return ways[0] if len(ways) == 1 else algebra.Union(ways[0], ways[1])
 
 
 def _chain(operates: Sequence[OperatorFunction]) -> OperatorFunction:

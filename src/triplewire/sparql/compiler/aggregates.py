@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from triplewire.model.terms import XSD
+from triplewire.sparql import sql
 from triplewire.sparql.algebra import Aggregate, Family, Group
 from triplewire.sparql.compiler.comparisons import total_order_keys
 from triplewire.sparql.compiler.contexts import Context
@@ -22,28 +23,7 @@ from triplewire.sparql.compiler.relations import OutputColumns, Relation, Render
 from triplewire.sparql.compiler.terms import ConstantValue, DerivedTerm, StoredTerm
 from triplewire.sparql.compiler.values import NUMERIC, ComputedNumber, ComputedString, Value, facet_of
 from triplewire.sparql.constants import parse_constant
-from triplewire.sparql.sql import (
-    DECIMAL,
-    DOUBLE,
-    FLOAT,
-    Sql,
-    call,
-    case,
-    cast,
-    coalesce,
-    compare,
-    equal,
-    every,
-    is_null,
-    is_true,
-    null,
-    number,
-    present,
-    row_number,
-    text,
-    truth,
-    try_cast,
-)
+from triplewire.sparql.sql import Sql, call, case, cast, equal, every, is_null, null, number, text
 
 _FLOATING = frozenset({Family.FLOAT, Family.DOUBLE})
 
@@ -55,7 +35,7 @@ def aggregate(
 
     `among` is a condition for the rows that count. If `steady`, nothing depends on the order of rows.
     """
-    rows = _Rows(truth(True) if among is None else among, steady)
+    rows = _Rows(sql.truth(True) if among is None else among, steady)
     if value is None:
         return _whole(rows.all())
     match op:
@@ -75,24 +55,24 @@ class _Rows:
     among: Sql
     steady: bool = False
 
-    def keep(self, sql: Sql) -> Sql:
-        return case((self.among, sql))
+    def keep(self, value: Sql) -> Sql:
+        return case((self.among, value))
 
     def all(self) -> Sql:
-        return exp.Count(this=exp.Star() if is_true(self.among) else self.keep(number(1)))
+        return exp.Count(this=exp.Star() if sql.is_true(self.among) else self.keep(number(1)))
 
-    def count_bound(self, sql: Sql) -> Sql:
+    def count_bound(self, value: Sql) -> Sql:
         """Count the values that are not NULL."""
-        return number(0) if is_null(sql) else exp.Count(this=self.keep(sql))
+        return number(0) if is_null(value) else exp.Count(this=self.keep(value))
 
     def count(self, value: Value) -> Sql:
-        if is_true(value.bound()):
+        if sql.is_true(value.bound()):
             return self.all()
         return exp.Count(this=case((every(self.among, value.bound()), number(1))))
 
 
 def _whole(count: Sql) -> Value:
-    return ComputedNumber(number(1), cast(count, DECIMAL), cast(count, DOUBLE), frozenset({Family.EXACT}))
+    return ComputedNumber(number(1), cast(count, sql.DECIMAL), cast(count, sql.DOUBLE), frozenset({Family.EXACT}))
 
 
 @dataclass(frozen=True)
@@ -112,13 +92,13 @@ def _numeric(op: str, value: Value, rows: _Rows) -> Value:
     rank = _rank(op, value, rows, count)
     exact = _check_numeric(value, rows, _exact(op, value, rows, count))
     floating = _check_numeric(value, rows, _floating(op, value, rows, rank))
-    both = case((compare("<=", rank, number(2)), cast(exact, DOUBLE)), default=floating)
-    return SumValue(rank, exact, both if value.families & _FLOATING else cast(exact, DOUBLE), families, floating)
+    both = case((sql.compare("<=", rank, number(2)), cast(exact, sql.DOUBLE)), default=floating)
+    return SumValue(rank, exact, both if value.families & _FLOATING else cast(exact, sql.DOUBLE), families, floating)
 
 
 def _check_numeric(value: Value, rows: _Rows, made: Sql) -> Sql:
     """Make the result an error if a value of the group is no number."""
-    if is_null(made) or (value.families <= NUMERIC and is_true(value.bound())):
+    if is_null(made) or (value.families <= NUMERIC and sql.is_true(value.bound())):
         return made
     return case((equal(rows.count_bound(value.number()), rows.all()), made))
 
@@ -130,9 +110,9 @@ def _rank(op: str, value: Value, rows: _Rows, count: Sql) -> Sql:
     candidates = kinds if op == "sum" else [(name, rank) for name, rank in kinds if rank > 2]
     branches = [(_any(rows, _has_type(value, name)), number(rank)) for name, rank in candidates]
     if len(kinds) == 1 and value.families <= NUMERIC and (op == "avg" or kinds[0][1] > 2):
-        branches = [(compare(">", count, number(0)), number(kinds[0][1]))]
+        branches = [(sql.compare(">", count, number(0)), number(kinds[0][1]))]
     elif op == "avg":
-        branches.append((compare(">", count, number(0)), number(2)))
+        branches.append((sql.compare(">", count, number(0)), number(2)))
     return case(*branches, default=number(1))
 
 
@@ -151,7 +131,7 @@ def _has_type(value: Value, name: str) -> Sql:
 
 
 def _exact(op: str, value: Value, rows: _Rows, count: Sql) -> Sql:
-    zero = cast(number(0), DECIMAL)
+    zero = cast(number(0), sql.DECIMAL)
     if Family.EXACT not in value.families:
         return zero
     total = call("TW_SUM", rows.keep(_digits(value)))
@@ -168,7 +148,7 @@ def _digits(value: Value) -> Sql:
     names = [text(XSD + name) for name in ("double", "float")]
     floating = exp.In(this=value.facet("datatype"), expressions=names)
     inner = value.narrow(Family.EXACT).exact()
-    return case((every(present(value.number()), exp.Not(this=floating)), inner))
+    return case((every(sql.present(value.number()), exp.Not(this=floating)), inner))
 
 
 def _floating(op: str, value: Value, rows: _Rows, rank: Sql) -> Sql:
@@ -178,7 +158,7 @@ def _floating(op: str, value: Value, rows: _Rows, rank: Sql) -> Sql:
     made = call(f"TW_{name}_STEADY" if rows.steady else name, rows.keep(value.number()))
     if Family.FLOAT not in value.families:
         return made
-    return case((equal(rank, number(3)), cast(try_cast(made, FLOAT), DOUBLE)), default=made)
+    return case((equal(rank, number(3)), cast(sql.try_cast(made, sql.FLOAT), sql.DOUBLE)), default=made)
 
 
 def _group_concat(value: Value, separator: str, rows: _Rows) -> Value:
@@ -186,7 +166,7 @@ def _group_concat(value: Value, separator: str, rows: _Rows) -> Value:
     if is_null(strings):
         return ComputedString(case((equal(rows.all(), number(0)), text(""))))
     name = "TW_JOINED_STEADY" if rows.steady else "TW_JOINED"
-    joined = coalesce(call(name, rows.keep(strings), text(separator)), text(""))
+    joined = sql.coalesce(call(name, rows.keep(strings), text(separator)), text(""))
     return ComputedString(case((equal(rows.count_bound(strings), rows.all()), joined)))
 
 
@@ -198,10 +178,10 @@ def _pick_term(op: str, value: Value, rows: _Rows) -> Value:
     key = call("TW_ROW", *keys) if len(keys) > 1 else keys[0]
     taken = case((every(rows.among, value.bound()), key))
     best = "TW_AT_MOST" if op == "max" else "TW_AT_LEAST"
-    right = truth(True) if op == "sample" or is_true(value.bound()) else equal(rows.count(value), rows.all())
+    right = sql.truth(True) if op == "sample" or sql.is_true(value.bound()) else equal(rows.count(value), rows.all())
 
-    def made(sql: Sql) -> Sql:
-        return sql if is_null(sql) else case((right, call(best, sql, taken)))
+    def made(facet: Sql) -> Sql:
+        return facet if is_null(facet) else case((right, call(best, facet, taken)))
 
     return DerivedTerm(
         families=value.families, made=made(value.text()), facet_sql=lambda name: made(facet_of(value, name))
@@ -247,7 +227,7 @@ def _firsts(relation: Relation, group: Group, arguments: Mapping[str, str]) -> d
         if each.distinct and each.op not in _UNTOUCHED:
             compared = _texts(relation, _solution(relation) if each.argument is None else [arguments[name]])
             parts = [*_texts(relation, [key for key, _ in group.keys]), *relation.keys.values(), *compared]
-            flags[f".f{name}"] = SqlValue(equal(row_number(parts), number(1)))
+            flags[f".f{name}"] = SqlValue(equal(sql.row_number(parts), number(1)))
     return flags
 
 
@@ -314,7 +294,7 @@ def _compute_aggregate(relation: Relation, name: str, each: Aggregate, argument:
     if f".f{name}" in relation.values:
         among = relation.values[f".f{name}"].text()
     if _ROW in relation.values:
-        there = present(relation.values[_ROW].text())
+        there = sql.present(relation.values[_ROW].text())
         among = there if among is None else exp.and_(there, among)
     value = None if argument is None else relation.values[argument]
     return aggregate(each.op, value, separator=each.separator, among=among, steady=steady)

@@ -10,30 +10,10 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
+from triplewire.sparql import sql
 from triplewire.sparql.algebra import Family
 from triplewire.sparql.compiler.values import NUMERIC, ComputedNumber, Value
-from triplewire.sparql.sql import (
-    DECIMAL,
-    DOUBLE,
-    FLOAT,
-    VARCHAR,
-    Sql,
-    binary,
-    call,
-    case,
-    cast,
-    compare,
-    double,
-    equal,
-    every,
-    is_null,
-    null,
-    number,
-    present,
-    text,
-    try_cast,
-    wrap,
-)
+from triplewire.sparql.sql import Sql, call, case, cast, equal, every, is_null, null, number, text
 
 BindSql: TypeAlias = Callable[[Sql], Sql]
 
@@ -60,7 +40,7 @@ def _unary(op: str, value: ComputedNumber, bind: BindSql) -> Value:
     if op == "+":
         return value
     exact = value.exact() if is_null(value.exact()) else exp.Neg(this=value.exact())
-    return ComputedNumber(value.rank(), bind(exact), bind(exp.Neg(this=wrap(value.number()))), value.families)
+    return ComputedNumber(value.rank(), bind(exact), bind(exp.Neg(this=sql.wrap(value.number()))), value.families)
 
 
 def _binary(op: str, left: ComputedNumber, right: ComputedNumber, bind: BindSql) -> Value:
@@ -70,8 +50,8 @@ def _binary(op: str, left: ComputedNumber, right: ComputedNumber, bind: BindSql)
     floating = _IN_DOUBLES[op](left.number(), right.number())
     rounded = _single(_IN_DOUBLES[op](_as_float(left), _as_float(right)))
     in_floats = equal(rank, number(3)) if Family.FLOAT in families else exp.false()
-    in_decimals = compare("<=", rank, number(2)) if Family.EXACT in families else exp.false()
-    made = case((in_decimals, cast(exact, DOUBLE)), (in_floats, rounded), default=floating)
+    in_decimals = sql.compare("<=", rank, number(2)) if Family.EXACT in families else exp.false()
+    made = case((in_decimals, cast(exact, sql.DOUBLE)), (in_floats, rounded), default=floating)
     return ComputedNumber(bind(rank), exact, bind(made), families)
 
 
@@ -81,7 +61,7 @@ def _as_float(value: ComputedNumber) -> Sql:
 
 
 def _single(value: Sql) -> Sql:
-    return cast(try_cast(value, FLOAT), DOUBLE)
+    return cast(sql.try_cast(value, sql.FLOAT), sql.DOUBLE)
 
 
 def _highest(*ranks: Sql) -> Sql:
@@ -91,11 +71,11 @@ def _highest(*ranks: Sql) -> Sql:
 
 
 def _add(left: Sql, right: Sql, _: BindSql) -> Sql:
-    return try_cast(binary(exp.Add, left, right), DECIMAL)
+    return sql.try_cast(sql.binary(exp.Add, left, right), sql.DECIMAL)
 
 
 def _subtract(left: Sql, right: Sql, _: BindSql) -> Sql:
-    return try_cast(binary(exp.Sub, left, right), DECIMAL)
+    return sql.try_cast(sql.binary(exp.Sub, left, right), sql.DECIMAL)
 
 
 def _multiply(left: Sql, right: Sql, bind: BindSql) -> Sql:
@@ -103,7 +83,9 @@ def _multiply(left: Sql, right: Sql, bind: BindSql) -> Sql:
     if is_null(left) or is_null(right):
         return null()
     (a, b), (c, d) = _parts(left, bind), _parts(right, bind)
-    products = [try_cast(binary(exp.Mul, one, other), DECIMAL) for one, other in ((a, c), (a, d), (b, c), (b, d))]
+    products = [
+        sql.try_cast(sql.binary(exp.Mul, one, other), sql.DECIMAL) for one, other in ((a, c), (a, d), (b, c), (b, d))
+    ]
     total = products[0]
     for product in products[1:]:
         total = _add(total, product, bind)
@@ -111,22 +93,22 @@ def _multiply(left: Sql, right: Sql, bind: BindSql) -> Sql:
 
 
 def _parts(value: Sql, bind: BindSql) -> tuple[Sql, Sql]:
-    whole = bind(try_cast(call("TW_TRUNCATE", value), _WHOLE))
-    return whole, bind(try_cast(binary(exp.Sub, value, whole), _FRACTION))
+    whole = bind(sql.try_cast(call("TW_TRUNCATE", value), _WHOLE))
+    return whole, bind(sql.try_cast(sql.binary(exp.Sub, value, whole), _FRACTION))
 
 
 def _divide(left: Sql, right: Sql, bind: BindSql) -> Sql:
     """Divide as doubles, and correct the quotient once by its remainder; division by zero is an error."""
     if is_null(left) or is_null(right):
         return null()
-    divisor = bind(case((compare("!=", right, number(0)), right)))
+    divisor = bind(case((sql.compare("!=", right, number(0)), right)))
     rough = bind(_rough(left, divisor))
     rest = _subtract(left, _multiply(rough, right, bind), bind)
     return _add(rough, _rough(rest, divisor), bind)
 
 
 def _rough(left: Sql, right: Sql) -> Sql:
-    return try_cast(binary(exp.Div, cast(left, DOUBLE), cast(right, DOUBLE)), DECIMAL)
+    return sql.try_cast(sql.binary(exp.Div, cast(left, sql.DOUBLE), cast(right, sql.DOUBLE)), sql.DECIMAL)
 
 
 _EXACT: Mapping[str, Callable[[Sql, Sql, BindSql], Sql]] = {"+": _add, "-": _subtract, "*": _multiply, "/": _divide}
@@ -136,21 +118,21 @@ def _quotient(left: Sql, right: Sql) -> Sql:
     """Divide doubles. Engines differ on division by zero, so it is spelled out."""
     if is_null(left) or is_null(right):
         return null()
-    signed = equal(cast(right, VARCHAR), text("-0.0"))
-    rising, falling = double(float("inf")), double(float("-inf"))
+    signed = equal(cast(right, sql.VARCHAR), text("-0.0"))
+    rising, falling = sql.double(float("inf")), sql.double(float("-inf"))
     by_zero = case(
-        (exp.IsNan(this=left), double(float("nan"))),
-        (compare(">", left, double(0.0)), case((signed, falling), default=rising)),
-        (compare("<", left, double(0.0)), case((signed.copy(), rising.copy()), default=falling.copy())),
-        (present(left), double(float("nan"))),
+        (exp.IsNan(this=left), sql.double(float("nan"))),
+        (sql.compare(">", left, sql.double(0.0)), case((signed, falling), default=rising)),
+        (sql.compare("<", left, sql.double(0.0)), case((signed.copy(), rising.copy()), default=falling.copy())),
+        (sql.present(left), sql.double(float("nan"))),
     )
-    return case((equal(right, double(0.0)), by_zero), (present(left), binary(exp.Div, left, right)))
+    return case((equal(right, sql.double(0.0)), by_zero), (sql.present(left), sql.binary(exp.Div, left, right)))
 
 
 _IN_DOUBLES: Mapping[str, Callable[[Sql, Sql], Sql]] = {
-    "+": lambda left, right: binary(exp.Add, left, right),
-    "-": lambda left, right: binary(exp.Sub, left, right),
-    "*": lambda left, right: binary(exp.Mul, left, right),
+    "+": lambda left, right: sql.binary(exp.Add, left, right),
+    "-": lambda left, right: sql.binary(exp.Sub, left, right),
+    "*": lambda left, right: sql.binary(exp.Mul, left, right),
     "/": _quotient,
 }
 
@@ -165,7 +147,7 @@ def make_rounding(name: str) -> Callable[[BindSql, Value], Value]:
         if not value.families & NUMERIC:
             return Value()
         given = bind_number(value, bind)
-        exact = null() if is_null(given.exact()) else bind(try_cast(exactly(given.exact()), DECIMAL))
+        exact = null() if is_null(given.exact()) else bind(sql.try_cast(exactly(given.exact()), sql.DECIMAL))
         return ComputedNumber(given.rank(), exact, bind(_number(given, exact, floating)), given.families)
 
     return made
@@ -174,7 +156,7 @@ def make_rounding(name: str) -> Callable[[BindSql, Value], Value]:
 def _number(given: ComputedNumber, exact: Sql, floating: Callable[[Sql], Sql]) -> Sql:
     """Return the number as a double. An exact number with too many digits is an error."""
     in_decimals = given.among(Family.EXACT)
-    made = case((present(exact), floating(given.number())))
+    made = case((sql.present(exact), floating(given.number())))
     if is_null(exact):
         return floating(given.number())
     return case((in_decimals, made), default=floating(given.number()))
@@ -183,16 +165,16 @@ def _number(given: ComputedNumber, exact: Sql, floating: Callable[[Sql], Sql]) -
 def _round_double(value: Sql) -> Sql:
     """Round to the nearest, a half up; a number that is rounded up to zero from below becomes negative zero."""
     low = call("TW_FLOOR", value)
-    up = compare(">=", binary(exp.Sub, value, low), double(0.5))
-    made = case((up, binary(exp.Add, low, double(1.0))), default=low)
-    minus = every(compare("<", value, double(0.0)), compare(">=", value, double(-0.5)))
+    up = sql.compare(">=", sql.binary(exp.Sub, value, low), sql.double(0.5))
+    made = case((up, sql.binary(exp.Add, low, sql.double(1.0))), default=low)
+    minus = every(sql.compare("<", value, sql.double(0.0)), sql.compare(">=", value, sql.double(-0.5)))
     # infinity less itself is no number, which is no half either way
-    return case((minus, double(-0.0)), (equal(low, value), value), default=made)
+    return case((minus, sql.double(-0.0)), (equal(low, value), value), default=made)
 
 
 def _round_exact(value: Sql) -> Sql:
     half = exp.Cast(this=exp.Literal.string("0.5"), to=_HALF.copy())
-    return call("FLOOR", binary(exp.Add, value, half))
+    return call("FLOOR", sql.binary(exp.Add, value, half))
 
 
 _MAKERS: dict[str, tuple[Callable[[Sql], Sql], Callable[[Sql], Sql]]] = {

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from triplewire.model.errors import Unsupported
 from triplewire.model.terms import RDF
+from triplewire.sparql import sql
 from triplewire.sparql.algebra import Bag, Family
 from triplewire.sparql.compiler.contexts import Context, PathClosure, QueryBuild, RelationDefinition
 from triplewire.sparql.compiler.relations import (
@@ -25,22 +26,7 @@ from triplewire.sparql.compiler.relations import (
 )
 from triplewire.sparql.compiler.terms import StoredTerm
 from triplewire.sparql.compiler.values import ANY, Value
-from triplewire.sparql.sql import (
-    Sql,
-    binary,
-    call,
-    case,
-    cast,
-    coalesce,
-    column,
-    compare,
-    equal,
-    every,
-    number,
-    present,
-    text,
-    truth,
-)
+from triplewire.sparql.sql import Sql, call, case, cast, equal, every, number, text
 
 _FIRST, _REST, _NIL = (f"<{RDF}{name}>" for name in ("first", "rest", "nil"))
 
@@ -98,10 +84,12 @@ class ListMembers:
     asked: set[str] = field(compare=False)
 
     def sql(self) -> exp.Query:
-        held = [column("f", name) for name in ("graph", "o", *(f"o_{each}" for each in sorted(self.asked)))]
-        first = exp.select(column("f", "s"), *held).from_(_table(self.firsts, "f"))
-        later = exp.select(column("r", "s"), *held).from_(_table(self.onward, "r"))
-        met = every(equal(column("f", "graph"), column("r", "graph")), equal(column("f", "s"), column("r", "o")))
+        held = [sql.column("f", name) for name in ("graph", "o", *(f"o_{each}" for each in sorted(self.asked)))]
+        first = exp.select(sql.column("f", "s"), *held).from_(_table(self.firsts, "f"))
+        later = exp.select(sql.column("r", "s"), *held).from_(_table(self.onward, "r"))
+        met = every(
+            equal(sql.column("f", "graph"), sql.column("r", "graph")), equal(sql.column("f", "s"), sql.column("r", "o"))
+        )
         return exp.union(first, later.join(_table(self.firsts, "f"), on=met, copy=False), distinct=False, copy=False)
 
 
@@ -117,17 +105,20 @@ class BagMembers:
         facets = [f"object_{each}" for each in sorted(self.asked)]
         stated = exp.select("position", "subject", "object", *facets).from_("quads").distinct(copy=False)
         stated.where(equal(exp.column("predicate"), text(self.predicate)), copy=False)
-        select = exp.select(column("q", "position"), *self._members()).from_(stated.subquery("q", copy=False))
-        met = [equal(column("l", "graph"), column("q", "position")), equal(column("l", "s"), column("q", "object"))]
+        select = exp.select(sql.column("q", "position"), *self._members()).from_(stated.subquery("q", copy=False))
+        met = [
+            equal(sql.column("l", "graph"), sql.column("q", "position")),
+            equal(sql.column("l", "s"), sql.column("q", "object")),
+        ]
         return select.join(_table(self.lists, "l"), on=every(*met), join_type="left", copy=False)
 
     def _members(self) -> Iterator[exp.Expr]:
-        object_, listed = column("q", "object"), present(column("l", "o"))
-        full = compare("!=", object_, text(_NIL))
-        yield exp.alias_(case((listed, column("l", "o")), (full, object_)), "object")
+        object_, listed = sql.column("q", "object"), sql.present(sql.column("l", "o"))
+        full = sql.compare("!=", object_, text(_NIL))
+        yield exp.alias_(case((listed, sql.column("l", "o")), (full, object_)), "object")
         for each in sorted(self.asked):
             name = f"object_{each}"
-            yield exp.alias_(case((listed, column("l", f"o_{each}")), default=column("q", name)), name)
+            yield exp.alias_(case((listed, sql.column("l", f"o_{each}")), default=sql.column("q", name)), name)
 
 
 def _table(name: str, alias: str) -> exp.Table:
@@ -144,7 +135,7 @@ def compile_bag(context: Context, bag: Bag) -> Relation:
         raise Unsupported("a bag", hint="the values of one event are a bag, those of all events are not")
     alias = context.build.alias("m")
     relation = context.start()
-    met = equal(column(alias, "position"), relation.keys["position"])
+    met = equal(sql.column(alias, "position"), relation.keys["position"])
     name, member = define_members(context.build, bag.predicate.term, alias)
     relation = replace(relation, sources=(*relation.sources, JoinedSource(TableSource(name, alias)))).where(met)
     relation = relation.with_values(**{bag.member: member})
@@ -157,8 +148,8 @@ def _mask(context: Context, relation: Relation, bag: Bag) -> Sql:
     scope = context.scope(relation)
     bits: Sql = number(0)
     for index, each in enumerate(bag.elements):
-        bits = binary(exp.Add, bits, case((scope.holds(each), number(1 << index)), default=number(0)))
-    return case((present(relation.values[bag.member].text()), cast(bits, _LONG)))
+        bits = sql.binary(exp.Add, bits, case((scope.holds(each), number(1 << index)), default=number(0)))
+    return case((sql.present(relation.values[bag.member].text()), cast(bits, _LONG)))
 
 
 def _group_masks(context: Context, relation: Relation, bag: Bag) -> Relation:
@@ -178,7 +169,7 @@ def _condition(bag: Bag, mask: Sql) -> Sql:
     if size < 2:
         return possible
     paired = equal(call("TW_PAIRED", call("TW_LIST", mask)), number(size) if sides.elements else count)
-    return case((possible, paired), default=truth(False))
+    return case((possible, paired), default=sql.truth(False))
 
 
 @dataclass(frozen=True)
@@ -194,8 +185,8 @@ _SIDES = {"#=": _Sides(True, True), "#<": _Sides(True, False), "#>": _Sides(Fals
 
 def _possible(sides: _Sides, size: int, count: Sql, mask: Sql) -> Iterable[Sql]:
     if sides.values:
-        yield compare("<=", count, number(size))
-        yield coalesce(compare(">", call("MIN", mask), number(0)), truth(True))
+        yield sql.compare("<=", count, number(size))
+        yield sql.coalesce(sql.compare(">", call("MIN", mask), number(0)), sql.truth(True))
     if sides.elements:
-        yield compare(">=", count, number(size))
-        yield equal(coalesce(call("BIT_OR", mask), number(0)), number((1 << size) - 1))
+        yield sql.compare(">=", count, number(size))
+        yield equal(sql.coalesce(call("BIT_OR", mask), number(0)), number((1 << size) - 1))

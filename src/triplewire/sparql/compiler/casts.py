@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from sqlglot import exp
 
 from triplewire.model.terms import XSD, XSD_STRING
+from triplewire.sparql import sql
 from triplewire.sparql.algebra import Family
 from triplewire.sparql.compiler.arithmetic import BindSql
 from triplewire.sparql.compiler.facets import facets_of
@@ -24,32 +25,7 @@ from triplewire.sparql.compiler.values import (
     typed_literal,
 )
 from triplewire.sparql.constants import DECIMAL_FORM, DOUBLE_FORM, INTEGER_FORM, INTEGERS
-from triplewire.sparql.sql import (
-    DECIMAL,
-    DOUBLE,
-    FLOAT,
-    VARCHAR,
-    Sql,
-    among,
-    binary,
-    call,
-    case,
-    cast,
-    coalesce,
-    compare,
-    concat,
-    double,
-    equal,
-    is_null,
-    negate,
-    null,
-    number,
-    present,
-    some,
-    text,
-    truth,
-    try_cast,
-)
+from triplewire.sparql.sql import Sql, call, case, cast, equal, is_null, negate, null, number, some, text
 
 _LONG = exp.DataType.build("DECIMAL(38, 0)")
 _LARGEST_FLOAT = 3.4028235677973366e38
@@ -61,7 +37,7 @@ def to_string(bind: BindSql, value: Value) -> Value:
     branches = []
     if value.families & NUMERIC:
         numeric = ComputedNumber(value.rank(), value.exact(), value.number(), value.families & NUMERIC)
-        branches.append((value.among(*NUMERIC), coalesce(numeric.string(), value.string())))
+        branches.append((value.among(*NUMERIC), sql.coalesce(numeric.string(), value.string())))
     if Family.BOOLEAN in value.families:
         branches.append((value.among(Family.BOOLEAN), ComputedBoolean(value.boolean()).string()))
     return ComputedString(bind(case(*branches, default=value.string())))
@@ -73,41 +49,45 @@ def to_boolean(bind: BindSql, value: Value) -> Value:
     read = (
         null()
         if is_null(lexical)
-        else case((among(lexical, ("true", "1")), truth(True)), (among(lexical, ("false", "0")), truth(False)))
+        else case(
+            (sql.among(lexical, ("true", "1")), sql.truth(True)), (sql.among(lexical, ("false", "0")), sql.truth(False))
+        )
     )
-    zero = some(equal(at, double(0.0)), null() if is_null(at) else exp.IsNan(this=at))
+    zero = some(equal(at, sql.double(0.0)), null() if is_null(at) else exp.IsNan(this=at))
     made = case((value.among(Family.BOOLEAN), value.boolean()), (value.among(*NUMERIC), negate(zero)), default=read)
     return ComputedBoolean(bind(made))
 
 
 def to_integer(bind: BindSql, value: Value) -> Value:
     at = value.number()
-    cut = case((compare(">=", at, double(0.0)), call("TW_FLOOR", at)), default=call("TW_CEIL", at))
-    floating = null() if is_null(at) else try_cast(try_cast(cut, _LONG), DECIMAL)
+    cut = case((sql.compare(">=", at, sql.double(0.0)), call("TW_FLOOR", at)), default=call("TW_CEIL", at))
+    floating = null() if is_null(at) else sql.try_cast(sql.try_cast(cut, _LONG), sql.DECIMAL)
     exact = value.exact()
-    whole = null() if is_null(exact) else try_cast(call("TW_TRUNCATE", exact), DECIMAL)
+    whole = null() if is_null(exact) else sql.try_cast(call("TW_TRUNCATE", exact), sql.DECIMAL)
     return _exact(1, value, INTEGER_FORM, whole, floating, bind)
 
 
 def to_decimal(bind: BindSql, value: Value) -> Value:
     at = value.number()
     # by its digits, because engines make others of a double that is scaled up
-    floating = null() if is_null(at) else try_cast(cast(at, VARCHAR), DECIMAL)
+    floating = null() if is_null(at) else sql.try_cast(cast(at, sql.VARCHAR), sql.DECIMAL)
     return _exact(2, value, DECIMAL_FORM, value.exact(), floating, bind)
 
 
 def _exact(rank: int, value: Value, form: str, exact: Sql, floating: Sql, bind: BindSql) -> Value:
     lexical = _trim(value, bind)
-    read = null() if is_null(lexical) else case((_matches(lexical, form), try_cast(lexical, DECIMAL)))
+    read = null() if is_null(lexical) else case((_matches(lexical, form), sql.try_cast(lexical, sql.DECIMAL)))
     made = case(
         (value.among(Family.EXACT), exact),
         (value.among(Family.FLOAT, Family.DOUBLE), floating),
-        (value.among(Family.BOOLEAN), _bit(value, DECIMAL)),
+        (value.among(Family.BOOLEAN), _bit(value, sql.DECIMAL)),
         default=read,
     )
     held = bind(made)
     return (
-        Value() if is_null(held) else ComputedNumber(number(rank), held, cast(held, DOUBLE), frozenset({Family.EXACT}))
+        Value()
+        if is_null(held)
+        else ComputedNumber(number(rank), held, cast(held, sql.DOUBLE), frozenset({Family.EXACT}))
     )
 
 
@@ -120,17 +100,20 @@ def to_float(bind: BindSql, value: Value) -> Value:
     made = bind(_floating(value, bind))
     if is_null(made):
         return Value()
-    far = compare(">=", exp.Abs(this=made), double(_LARGEST_FLOAT))
-    rounded = case((far, binary(exp.Mul, made, double(float("inf")))), default=cast(try_cast(made, FLOAT), DOUBLE))
+    far = sql.compare(">=", exp.Abs(this=made), sql.double(_LARGEST_FLOAT))
+    rounded = case(
+        (far, sql.binary(exp.Mul, made, sql.double(float("inf")))),
+        default=cast(sql.try_cast(made, sql.FLOAT), sql.DOUBLE),
+    )
     return ComputedNumber(number(3), null(), bind(rounded), frozenset({Family.FLOAT}))
 
 
 def _floating(value: Value, bind: BindSql) -> Sql:
     lexical = _trim(value, bind)
-    read = null() if is_null(lexical) else case((_matches(lexical, DOUBLE_FORM), try_cast(lexical, DOUBLE)))
+    read = null() if is_null(lexical) else case((_matches(lexical, DOUBLE_FORM), sql.try_cast(lexical, sql.DOUBLE)))
     return case(
         (value.among(*NUMERIC), value.number()),
-        (value.among(Family.BOOLEAN), _bit(value, DOUBLE)),
+        (value.among(Family.BOOLEAN), _bit(value, sql.DOUBLE)),
         default=read,
     )
 
@@ -152,7 +135,7 @@ def to_datetime(bind: BindSql, value: Value) -> Value:
     """Cast to xsd:dateTime; a date becomes its first instant."""
     day = call("TW_EXTRACT", value.string(), text("^(.*?)(Z|[+-][0-9]{2}:[0-9]{2})?$"), number(1))
     zone = call("TW_EXTRACT", value.string(), text("(Z|[+-][0-9]{2}:[0-9]{2})$"), number(1))
-    started = concat(day, text("T00:00:00"), zone)
+    started = sql.concat(day, text("T00:00:00"), zone)
     return _temporal("dateTime", Family.DATETIME, value, Family.DATE, started, bind)
 
 
@@ -160,7 +143,7 @@ def to_date(bind: BindSql, value: Value) -> Value:
     """Cast to xsd:date: the day in the time's own zone."""
     day = call("TW_EXTRACT", value.string(), text("^(.*)T"), number(1))
     zone = call("TW_EXTRACT", value.string(), text("T.*?(Z|[+-][0-9]{2}:[0-9]{2})$"), number(1))
-    return _temporal("date", Family.DATE, value, Family.DATETIME, concat(day, zone), bind)
+    return _temporal("date", Family.DATE, value, Family.DATETIME, sql.concat(day, zone), bind)
 
 
 def _temporal(name: str, family: Family, value: Value, other: Family, converted: Sql, bind: BindSql) -> Value:
@@ -173,7 +156,7 @@ def _temporal(name: str, family: Family, value: Value, other: Family, converted:
         return Value()
     written = bind(typed_literal(bind(lexical), XSD + name))
     # text that is no time may hold anything, but then it has no time either
-    made = bind(case((present(bind(facets_of(written, ["time"])["time"])), written)))
+    made = bind(case((sql.present(bind(facets_of(written, ["time"])["time"])), written)))
     return _derived(made, frozenset({family}), bind)
 
 
@@ -189,13 +172,13 @@ def strdt(bind: BindSql, value: Value, datatype: Value) -> Value:
     name = bind(case((datatype.among(Family.IRI), datatype.narrow(Family.IRI).string())))
     if isinstance(datatype, ConstantValue) and datatype.static.lexical == XSD_STRING:
         return ComputedString(lexical)
-    quoted = concat(text('"'), call("TW_ESCAPE", lexical), text('"'))
-    kind = concat(text("^^<"), name, text(">"))
+    quoted = sql.concat(text('"'), call("TW_ESCAPE", lexical), text('"'))
+    kind = sql.concat(text("^^<"), name, text(">"))
     suffix = (
         kind if isinstance(datatype, ConstantValue) else case((equal(name, text(XSD_STRING)), text("")), default=kind)
     )
     families = _families(datatype.static.lexical) if isinstance(datatype, ConstantValue) else ANY - set(NOT_LITERAL)
-    return _derived(bind(concat(quoted, suffix)), families, bind)
+    return _derived(bind(sql.concat(quoted, suffix)), families, bind)
 
 
 def _families(datatype: str) -> frozenset[Family]:
@@ -235,8 +218,8 @@ def make_date_part(name: str) -> Callable[[BindSql, Value], Value]:
         found = _extract_part(name, value, families, bind)
         if is_null(found):
             return Value()
-        exact = bind(try_cast(found, DECIMAL))
-        return ComputedNumber(rank, exact, cast(exact, DOUBLE), frozenset({Family.EXACT}))
+        exact = bind(sql.try_cast(found, sql.DECIMAL))
+        return ComputedNumber(rank, exact, cast(exact, sql.DOUBLE), frozenset({Family.EXACT}))
 
     return made
 
@@ -253,11 +236,11 @@ def timezone(bind: BindSql, value: Value) -> Value:
         return Value()
     hours, minutes = (_digits(zone, start) for start in (2, 5))
     sign = case((call("TW_STARTS", zone, text("-")), text("-PT")), default=text("PT"))
-    long = concat(sign, _unit(hours, "H"), _unit(minutes, "M"))
+    long = sql.concat(sign, _unit(hours, "H"), _unit(minutes, "M"))
     utc = exp.In(this=zone, expressions=[text(each) for each in ("Z", "+00:00", "-00:00")])
     lexical = case((utc, text("PT0S")), (equal(zone, text("")), null()), default=long)
     made = bind(typed_literal(lexical, DURATION))
-    known = case((present(made), text(DURATION)))
+    known = case((sql.present(made), text(DURATION)))
     return DerivedTerm(
         families=frozenset({Family.OTHER}),
         made=made,
@@ -267,11 +250,11 @@ def timezone(bind: BindSql, value: Value) -> Value:
 
 def _digits(zone: Sql, start: int) -> Sql:
     """Two digits without a zero in front."""
-    return cast(try_cast(call("SUBSTRING", zone, number(start), number(2)), exp.DataType.build("INT")), VARCHAR)
+    return cast(sql.try_cast(call("SUBSTRING", zone, number(start), number(2)), exp.DataType.build("INT")), sql.VARCHAR)
 
 
 def _unit(digits: Sql, letter: str) -> Sql:
-    return case((equal(digits, text("0")), text("")), default=concat(digits, text(letter)))
+    return case((equal(digits, text("0")), text("")), default=sql.concat(digits, text(letter)))
 
 
 def _extract_part(name: str, value: Value, families: tuple[Family, ...], bind: BindSql) -> Sql:
@@ -284,8 +267,8 @@ def _extract_part(name: str, value: Value, families: tuple[Family, ...], bind: B
 
 def _normalize_midnight(lexical: Sql) -> Sql:
     """Midnight at the end of a day is the start of the next."""
-    day = try_cast(call("SUBSTRING", lexical, number(1), number(10)), exp.DataType.build("DATE"))
-    next_day = cast(binary(exp.Add, day, number(1)), VARCHAR)
+    day = sql.try_cast(call("SUBSTRING", lexical, number(1), number(10)), exp.DataType.build("DATE"))
+    next_day = cast(sql.binary(exp.Add, day, number(1)), sql.VARCHAR)
     rest = call("SUBSTRING", lexical, number(14))
     late = exp.Like(this=lexical, expression=text("%T24:%"))
-    return case((late, concat(next_day, text("T00"), rest)), default=lexical)
+    return case((late, sql.concat(next_day, text("T00"), rest)), default=lexical)

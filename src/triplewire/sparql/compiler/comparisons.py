@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from triplewire.sparql import sql
 from triplewire.sparql.algebra import Family
 from triplewire.sparql.compiler.facets import lexical_digits
 from triplewire.sparql.compiler.terms import ConstantValue, StoredTerm
@@ -24,29 +25,7 @@ from triplewire.sparql.compiler.values import (
     Value,
 )
 from triplewire.sparql.constants import as_float
-from triplewire.sparql.sql import (
-    FLOAT,
-    Sql,
-    call,
-    case,
-    cast,
-    compare,
-    concat,
-    double,
-    equal,
-    every,
-    is_false,
-    is_null,
-    is_true,
-    negate,
-    null,
-    number,
-    some,
-    text,
-    truth,
-    try_cast,
-    wrap,
-)
+from triplewire.sparql.sql import Sql, call, case, cast, equal, every, is_null, negate, null, number, some, text
 
 _FINE_FRACTION = exp.DataType.build("DECIMAL(38, 38)")
 _LONG_WHOLE = exp.DataType.build("DECIMAL(38, 0)")
@@ -67,18 +46,18 @@ def _compare_promoted(op: str, left: Value, right: Value) -> Sql:
     core = _as_doubles(op, left, right)
     if not _may_meet_as_floats(left, right):
         return core
-    rounded = compare(op, try_cast(left.number(), FLOAT), try_cast(right.number(), FLOAT))
+    rounded = sql.compare(op, sql.try_cast(left.number(), sql.FLOAT), sql.try_cast(right.number(), sql.FLOAT))
     return case((_meet_as_floats(left, right), every(rounded, _not_nan(op, left, right))), default=core)
 
 
 def _as_doubles(op: str, left: Value, right: Value) -> Sql:
     """Compare as doubles; and exactly where both are exact and the doubles are equal."""
-    plain = every(compare(op, left.number(), right.number()), _not_nan(op, left, right))
+    plain = every(sql.compare(op, left.number(), right.number()), _not_nan(op, left, right))
     long = some(left.long(), right.long())
-    if not (Family.EXACT in left.families and Family.EXACT in right.families) or is_false(long):
+    if not (Family.EXACT in left.families and Family.EXACT in right.families) or sql.is_false(long):
         return plain
     tie = every(equal(left.number(), right.number()), long, left.among(Family.EXACT), right.among(Family.EXACT))
-    exact = exp.Coalesce(this=_exactly(op, left, right), expressions=[truth("=" in op)])
+    exact = exp.Coalesce(this=_exactly(op, left, right), expressions=[sql.truth("=" in op)])
     return case((tie, exact), default=plain)
 
 
@@ -86,9 +65,9 @@ def _not_nan(op: str, left: Value, right: Value) -> Sql:
     """Engines hold NaN equal to itself and above all else; SPARQL holds that nothing compares to it."""
     suspect = right if op in ("<", "<=") else left
     if not suspect.families & {Family.FLOAT, Family.DOUBLE}:
-        return truth(True)
+        return sql.truth(True)
     if isinstance(suspect, ConstantValue) and suspect.static.number == suspect.static.number:
-        return truth(True)
+        return sql.truth(True)
     return negate(exp.IsNan(this=suspect.number()))
 
 
@@ -122,47 +101,47 @@ def _bound(op: str, left: Value, right: Value) -> Sql | None:
         return _near(left, right) if isinstance(right, ConstantValue) and right.families == {Family.EXACT} else None
     strict = {"<": "<=", ">": ">="}.get(op, op)
     if op in ("<", ">", "=") or not _may_meet_as_floats(left, right):
-        return compare(strict, left.number(), right.number())
-    return compare(op, left.number(), _loosen(op, right)) if right.families == {Family.EXACT} else None
+        return sql.compare(strict, left.number(), right.number())
+    return sql.compare(op, left.number(), _loosen(op, right)) if right.families == {Family.EXACT} else None
 
 
 def _near(left: Value, right: ConstantValue) -> Sql:
     """The constant itself, or what is left of it as a float."""
-    return every(*(compare(op, left.number(), _loosen(op, right)) for op in (">=", "<=")))
+    return every(*(sql.compare(op, left.number(), _loosen(op, right)) for op in (">=", "<=")))
 
 
 def _loosen(op: str, value: Value) -> Sql:
     """The bound moved by what rounding to a float may move it."""
     if isinstance(value, ConstantValue) and value.static.number is not None:
         exact = value.static.number
-        return double((min if op == ">=" else max)(exact, as_float(exact)))
-    slack = exp.Mul(this=exp.Abs(this=value.number()), expression=double(_SLACK))
-    return (exp.Sub if op == ">=" else exp.Add)(this=wrap(value.number()), expression=slack)
+        return sql.double((min if op == ">=" else max)(exact, as_float(exact)))
+    slack = exp.Mul(this=exp.Abs(this=value.number()), expression=sql.double(_SLACK))
+    return (exp.Sub if op == ">=" else exp.Add)(this=sql.wrap(value.number()), expression=slack)
 
 
 def _exactly(op: str, left: Value, right: Value) -> Sql:
     """Compare by all digits if both are terms, else by the digits that computing keeps."""
     if not all(isinstance(each, StoredTerm | ConstantValue) for each in (left, right)):
-        return compare(op, left.exact(), right.exact())
+        return sql.compare(op, left.exact(), right.exact())
     whole = [_whole(each) for each in (left, right)]
     fraction = [_fraction(each) for each in (left, right)]
-    return case((equal(*whole), compare(op, *fraction)), default=compare(op, *whole))
+    return case((equal(*whole), sql.compare(op, *fraction)), default=sql.compare(op, *whole))
 
 
 def _whole(value: Value) -> Sql:
     if isinstance(value, ConstantValue):
-        return try_cast(text(value.static.lexical.split(".")[0] + ".0"), _LONG_WHOLE)
-    return try_cast(concat(_split(lexical_digits(value.text()), 1), text(".0")), _LONG_WHOLE)
+        return sql.try_cast(text(value.static.lexical.split(".")[0] + ".0"), _LONG_WHOLE)
+    return sql.try_cast(sql.concat(_split(lexical_digits(value.text()), 1), text(".0")), _LONG_WHOLE)
 
 
 def _fraction(value: Value) -> Sql:
     """The digits after the point, signed as the number is."""
     if isinstance(value, ConstantValue):
         sign = "-." if value.static.lexical.startswith("-") else "."
-        return try_cast(text(sign + value.static.lexical.partition(".")[2] + "0"), _FINE_FRACTION)
+        return sql.try_cast(text(sign + value.static.lexical.partition(".")[2] + "0"), _FINE_FRACTION)
     lexical = lexical_digits(value.text())
     point = case((call("TW_STARTS", lexical, text("-")), text("-.")), default=text("."))
-    return try_cast(concat(point, _split(lexical, 2), text("0")), _FINE_FRACTION)
+    return sql.try_cast(sql.concat(point, _split(lexical, 2), text("0")), _FINE_FRACTION)
 
 
 def _split(lexical: Sql, part: int) -> Sql:
@@ -179,7 +158,7 @@ _HALF_ZONES = exp.Interval(this=exp.Literal.string("14"), unit=exp.var("HOUR"))
 def same_term(left: Value, right: Value) -> Sql:
     """Compile sameTerm."""
     if not left.families & right.families:
-        return case((every(left.bound(), right.bound()), truth(False)))
+        return case((every(left.bound(), right.bound()), sql.truth(False)))
     return equal(left.text(), right.text())
 
 
@@ -193,7 +172,7 @@ def compare_equal(left: Value, right: Value) -> Sql:
         *_same_term_branch(left, right),
         *(branch for family in (*TIMES, Family.BOOLEAN) for branch in _branches("=", left, right, (family,))),
         (unknown, null()),
-        (every(left.bound(), right.bound()), truth(False)),
+        (every(left.bound(), right.bound()), sql.truth(False)),
     )
 
 
@@ -236,9 +215,9 @@ def holds_ordered(op: str, left: Value, right: Value) -> Sql:
         left.families & times and right.families & times
     ):
         return precise
-    if is_true(equal(left.zoned(), right.zoned())):
+    if sql.is_true(equal(left.zoned(), right.zoned())):
         return precise
-    return every(compare(op, left.time(), right.time()), precise)
+    return every(sql.compare(op, left.time(), right.time()), precise)
 
 
 def _branches(op: str, left: Value, right: Value, group: tuple[Family, ...]) -> list[tuple[Sql, Sql]]:
@@ -256,25 +235,25 @@ def _compare_family(op: str, left: Value, right: Value, family: Family) -> Sql:
         return _times(op, left, right)
     if family == Family.BOOLEAN:
         whole = exp.DataType.build("INT")
-        return compare(op, cast(left.boolean(), whole), cast(right.boolean(), whole))
-    compared = compare(op, left.string(), right.string())
+        return sql.compare(op, cast(left.boolean(), whole), cast(right.boolean(), whole))
+    compared = sql.compare(op, left.string(), right.string())
     return compared if family == Family.STRING else case((equal(left.language(), right.language()), compared))
 
 
 def _times(op: str, left: Value, right: Value) -> Sql:
     """Where only one has a zone they can be told apart, and put in order, only if they lie further apart than zones."""
-    plain = compare(op, left.time(), right.time())
+    plain = sql.compare(op, left.time(), right.time())
     alike = equal(left.zoned(), right.zoned())
-    before = compare("<", exp.Add(this=left.time(), expression=_HALF_ZONES.copy()), right.time())
-    after = compare(">", exp.Sub(this=left.time(), expression=_HALF_ZONES.copy()), right.time())
-    return case((alike, plain), (before, truth(op in ("<", "<="))), (after, truth(op in (">", ">="))))
+    before = sql.compare("<", exp.Add(this=left.time(), expression=_HALF_ZONES.copy()), right.time())
+    after = sql.compare(">", exp.Sub(this=left.time(), expression=_HALF_ZONES.copy()), right.time())
+    return case((alike, plain), (before, sql.truth(op in ("<", "<="))), (after, sql.truth(op in (">", ">="))))
 
 
 def _same_term_branch(left: Value, right: Value) -> list[tuple[Sql, Sql]]:
     """The branch for terms that are the same."""
     if not left.families & right.families - NUMERIC:
         return []
-    return [(same_term(left, right), truth(True))]
+    return [(same_term(left, right), sql.truth(True))]
 
 
 def _both_literal_one_unknown(left: Value, right: Value) -> Sql:

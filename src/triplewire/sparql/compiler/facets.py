@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from sqlglot import exp
 
 from triplewire.model.terms import RDF_LANG_STRING, XSD, XSD_STRING
+from triplewire.sparql import sql
 from triplewire.sparql.constants import (
     DATE_FORM,
     DATETIME_FORM,
@@ -21,21 +22,7 @@ from triplewire.sparql.constants import (
     INTEGERS,
     ZONE_FORM,
 )
-from triplewire.sparql.sql import (
-    DOUBLE,
-    FLOAT,
-    Sql,
-    call,
-    case,
-    cast,
-    concat,
-    every,
-    length,
-    number,
-    some,
-    text,
-    try_cast,
-)
+from triplewire.sparql.sql import Sql, call, case, cast, every, number, some, text
 
 FACETS: Mapping[str, str] = {
     "kind": "VARCHAR",
@@ -110,10 +97,10 @@ def _made(facets: Mapping[str, Sql]) -> dict[str, Sql]:
     """Map each column of `quads` to its expression over a line."""
     made: dict[str, Sql] = {name: exp.column(name, "l", quoted=True) for name in QUADS}
     made["quad"] = cast(exp.column("i", "l"), exp.DataType.build("INT"))
-    made["graph"] = concat(text("<"), exp.column("event", "l"), text(">"))
+    made["graph"] = sql.concat(text("<"), exp.column("event", "l"), text(">"))
     made |= {name: call("MAKE_TIMESTAMP", made[name]) for name in ("time", "received")}
     made["extensions"] = case((exp.EQ(this=exp.column("i", "l"), expression=number(0)), made["extensions"]))
-    return made | {f"object_{name}": sql for name, sql in facets.items()}
+    return made | {f"object_{name}": facet for name, facet in facets.items()}
 
 
 def _starts(term: Sql, start: str) -> Sql:
@@ -140,7 +127,7 @@ def _kind(term: Sql) -> Sql:
 
 def _datatype(term: Sql) -> Sql:
     suffix = _split_part(term, -1)
-    named = call("SUBSTRING", suffix, number(4), exp.Sub(this=length(suffix), expression=number(4)))
+    named = call("SUBSTRING", suffix, number(4), exp.Sub(this=sql.length(suffix), expression=number(4)))
     literal = case(
         (_ends(term, '"'), text(XSD_STRING)),
         (_ends(term, ">"), named),
@@ -160,7 +147,7 @@ def _number(term: Sql) -> Sql:
         *(_typed_number(term, name, form) for name, form in _NUMBERS.items()),
         (
             some(*(_typed(term, name) for name in INTEGERS[1:])),
-            _valid(derived, INTEGER_FORM, try_cast(derived, DOUBLE)),
+            _valid(derived, INTEGER_FORM, sql.try_cast(derived, sql.DOUBLE)),
         ),
     )
     return case((every(_starts(term, '"'), _ends(term, ">")), literal))
@@ -171,7 +158,7 @@ _NUMBERS = {"double": DOUBLE_FORM, "decimal": DECIMAL_FORM, "integer": INTEGER_F
 
 def _typed_number(term: Sql, name: str, form: str) -> tuple[Sql, Sql]:
     lexical = _inside(term, name)
-    value = cast(try_cast(lexical, FLOAT), DOUBLE) if name == "float" else try_cast(lexical, DOUBLE)
+    value = cast(sql.try_cast(lexical, sql.FLOAT), sql.DOUBLE) if name == "float" else sql.try_cast(lexical, sql.DOUBLE)
     return _typed(term, name), _valid(lexical, form, value)
 
 
@@ -189,8 +176,8 @@ def _time(term: Sql) -> Sql:
 def _midnight(lexical: Sql) -> Sql:
     """The instant at which a date starts."""
     date = call("TW_EXTRACT", lexical, text(DATE_FORM), number(0))
-    zone = call("SUBSTRING", lexical, exp.Add(this=length(date), expression=number(1)))
-    return call("TW_INSTANT", concat(date, text("T00:00:00"), zone))
+    zone = call("SUBSTRING", lexical, exp.Add(this=sql.length(date), expression=number(1)))
+    return call("TW_INSTANT", sql.concat(date, text("T00:00:00"), zone))
 
 
 def _typed(term: Sql, name: str) -> Sql:
@@ -203,7 +190,9 @@ def _closing(name: str) -> str:
 
 def _inside(term: Sql, name: str) -> Sql:
     """The lexical form of a literal that is known to be of this type."""
-    return call("SUBSTRING", term, number(2), exp.Sub(this=length(term), expression=number(1 + len(_closing(name)))))
+    return call(
+        "SUBSTRING", term, number(2), exp.Sub(this=sql.length(term), expression=number(1 + len(_closing(name))))
+    )
 
 
 def _valid(lexical: Sql, form: str, value: Sql) -> Sql:
@@ -222,7 +211,7 @@ _MAKERS: Mapping[str, Callable[[Sql], Sql]] = {
 def lexical_body(term: Sql) -> Sql:
     """Return the text between the quotes of a literal; the last quote is the closing one."""
     suffix = exp.SplitPart(this=term, delimiter=text('"'), part_index=number(-1))
-    rest = exp.Sub(this=exp.Sub(this=length(term), expression=length(suffix)), expression=number(2))
+    rest = exp.Sub(this=exp.Sub(this=sql.length(term), expression=sql.length(suffix)), expression=number(2))
     return call("SUBSTRING", term, number(2), rest)
 
 

@@ -12,22 +12,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from triplewire.sparql.algebra import (
-    VOLATILE,
-    Apply,
-    Basic,
-    Const,
-    Exists,
-    Expression,
-    Filter,
-    Graph,
-    Join,
-    Operator,
-    Reach,
-    Union,
-    Var,
-    Window,
-)
+from triplewire.sparql import algebra
+from triplewire.sparql.algebra import Apply, Const, Expression, Operator, Var
 from triplewire.sparql.compiler.contexts import Context, same_keys
 from triplewire.sparql.compiler.expressions import ExpressionScope
 from triplewire.sparql.compiler.joins import is_certain, semi_join, unify_relations
@@ -40,7 +26,7 @@ FOUND_COLUMN = "found"
 """The column that is there only where the pattern has a solution."""
 
 
-def filter_exists(context: Context, relation: Relation, exists: Exists, *, wanted: bool) -> Relation:
+def filter_exists(context: Context, relation: Relation, exists: algebra.Exists, *, wanted: bool) -> Relation:
     """Keep the solutions for which the pattern has (or has not) a solution."""
     relation = context.build.without_lets(relation)
     inner, conditions = _split(exists.inner)
@@ -55,7 +41,7 @@ def filter_exists(context: Context, relation: Relation, exists: Exists, *, wante
     return semi_join(context, relation, right, on, wanted=wanted)
 
 
-def flag_exists(context: Context, relation: Relation, exists: Exists) -> tuple[Relation, str]:
+def flag_exists(context: Context, relation: Relation, exists: algebra.Exists) -> tuple[Relation, str]:
     """Return the same solutions with a further value, and its name: the condition that the pattern has a solution. It
     is a value, because the relation may be read again under another name before the condition is."""
     relation, keys, right = _evaluate_in_frame(context, context.build.without_lets(relation), exists)
@@ -68,7 +54,7 @@ def flag_exists(context: Context, relation: Relation, exists: Exists) -> tuple[R
 
 def _split(operator: Operator) -> tuple[Operator, tuple[Expression, ...]]:
     """The pattern and the filters around it, which may use the solution's own values."""
-    if isinstance(operator, Filter):
+    if isinstance(operator, algebra.Filter):
         inner, conditions = _split(operator.inner)
         return inner, (*conditions, *operator.conditions)
     return operator, ()
@@ -77,36 +63,36 @@ def _split(operator: Operator) -> tuple[Operator, tuple[Expression, ...]]:
 def _separable(operator: Operator) -> bool:
     """Tell whether the time of substitution makes no difference."""
     match operator:
-        case Basic() | Reach():
+        case algebra.Basic() | algebra.Reach():
             return True
-        case Join(left, right) | Union(left, right):
+        case algebra.Join(left, right) | algebra.Union(left, right):
             return _separable(left) and _separable(right)
-        case Graph(_, inner) | Window(_, inner):
+        case algebra.Graph(_, inner) | algebra.Window(_, inner):
             return _separable(inner)
-        case Filter(inner, conditions):
+        case algebra.Filter(inner, conditions):
             used = frozenset().union(*(mentioned_variables(each) for each in conditions))
             plain = not any(find_exists(each) for each in conditions)
             return plain and used <= bound_variables(inner) and _separable(inner)
     return False
 
 
-def find_exists(expression: Expression) -> list[Exists]:
+def find_exists(expression: Expression) -> list[algebra.Exists]:
     """Every EXISTS of an expression, once each; those inside of one are its own."""
     match expression:
-        case Exists():
+        case algebra.Exists():
             return [expression]
         case Apply(_, args):
             return list(dict.fromkeys(each for part in args for each in find_exists(part)))
     return []
 
 
-def _in_frame(context: Context, relation: Relation, exists: Exists, *, wanted: bool) -> Relation:
+def _in_frame(context: Context, relation: Relation, exists: algebra.Exists, *, wanted: bool) -> Relation:
     relation, keys, right = _evaluate_in_frame(context, relation, exists)
     return semi_join(context, relation, right, same_keys(keys, right.keys), wanted=wanted)
 
 
 def _evaluate_in_frame(
-    context: Context, relation: Relation, exists: Exists
+    context: Context, relation: Relation, exists: algebra.Exists
 ) -> tuple[Relation, dict[str, Sql], Relation]:
     """The relation, read again under a name; the keys of its solutions; and a relation of those keys for which the
     pattern has a solution."""
@@ -137,9 +123,9 @@ def filter_relation(context: Context, relation: Relation, conditions: tuple[Expr
     """Keep the solutions for which all conditions are true."""
     for condition in conditions:
         match condition:
-            case Exists():
+            case algebra.Exists():
                 relation = filter_exists(context, relation, condition, wanted=True)
-            case Apply("!", (Exists() as inner,)):
+            case Apply("!", (algebra.Exists() as inner,)):
                 relation = filter_exists(context, relation, inner, wanted=False)
             case Apply("&&", parts):
                 relation = filter_relation(context, relation, parts)
@@ -175,7 +161,7 @@ def _extend_volatile(context: Context, relation: Relation, name: str, expression
 
 def make_scope(context: Context, relation: Relation, expression: Expression) -> tuple[Relation, ExpressionScope]:
     """Return the scope of an expression, after joining what EXISTS in it needs to the relation."""
-    names = dict[Exists, str]()
+    names = dict[algebra.Exists, str]()
     for each in find_exists(expression):
         relation, names[each] = flag_exists(context, relation, each)
     found = {each: relation.values[name].text() for each, name in names.items()}
@@ -187,5 +173,5 @@ def make_scope(context: Context, relation: Relation, expression: Expression) -> 
 def is_volatile(expression: Expression) -> bool:
     """Tell whether an expression may give another value each time."""
     if isinstance(expression, Apply):
-        return expression.op in VOLATILE or any(is_volatile(each) for each in expression.args)
+        return expression.op in algebra.VOLATILE or any(is_volatile(each) for each in expression.args)
     return False

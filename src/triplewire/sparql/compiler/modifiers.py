@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from triplewire.sparql import sql
 from triplewire.sparql.algebra import Const, Node, Order, Pattern, Query, Select, Var
 from triplewire.sparql.compiler.comparisons import order_keys
 from triplewire.sparql.compiler.contexts import Context
@@ -24,22 +25,7 @@ from triplewire.sparql.compiler.relations import (
     text_column,
 )
 from triplewire.sparql.compiler.values import Value
-from triplewire.sparql.sql import (
-    VARCHAR,
-    Sql,
-    among,
-    call,
-    cast,
-    column,
-    concat,
-    every,
-    is_null,
-    number,
-    present,
-    row_number,
-    some,
-    text,
-)
+from triplewire.sparql.sql import Sql, call, cast, every, is_null, number, some, text
 from triplewire.sparql.traversal import mentioned_variables, pattern_variables
 
 RANK_KEY = "rank"
@@ -160,13 +146,13 @@ def _sliced_each(
     number stays as the rank in the last SELECT, if there is an order."""
     texts = [_ordered(value.text(), False) for value in relation.values.values() if not is_null(value.text())]
     by = [*keys, *texts] if context.build.steady else keys or texts
-    numbered = row_number([*relation.keys.values()], by)
+    numbered = sql.row_number([*relation.keys.values()], by)
     ranked = context.build.close(replace(relation, keys={**relation.keys, RANK_KEY: numbered}))
     rank = ranked.keys[RANK_KEY]
     bounds: list[Sql] = [exp.GT(this=rank, expression=number(select.offset))] if select.offset else []
     if select.limit is not None:
         bounds.append(exp.LTE(this=rank, expression=number(select.offset + select.limit)))
-    kept = {name: sql for name, sql in ranked.keys.items() if name != RANK_KEY or (last and keys)}
+    kept = {name: key for name, key in ranked.keys.items() if name != RANK_KEY or (last and keys)}
     return replace(ranked, keys=kept).where(*bounds)
 
 
@@ -211,7 +197,8 @@ def _construct(query: Query, context: Context) -> exp.Query:
     structs = [_struct(relation, pattern) for pattern in query.template]
     exploded = render_select(relation, {"t": call("TW_EXPLODE", *structs)})
     parts = [
-        exp.alias_(exp.Dot(this=column("x", "t"), expression=exp.to_identifier(name)), name) for name in TRIPLE_COLUMNS
+        exp.alias_(exp.Dot(this=sql.column("x", "t"), expression=exp.to_identifier(name)), name)
+        for name in TRIPLE_COLUMNS
     ]
     found = exp.select(*parts).from_(exploded.subquery("x", copy=False), copy=False)
     return _sort_triples(context, _valid(found).distinct(copy=False))
@@ -229,9 +216,9 @@ def _sort_triples(context: Context, triples: exp.Select) -> exp.Select:
 def _number_solutions(context: Context, relation: Relation) -> Sql:
     """Number the solutions, for the blank nodes of the template."""
     if not context.build.steady:
-        return row_number()
+        return sql.row_number()
     texts = [value.text() for value in relation.values.values()]
-    return row_number(order=[exp.Ordered(this=each) for each in texts if each.find(exp.Column) is not None])
+    return sql.row_number(order=[exp.Ordered(this=each) for each in texts if each.find(exp.Column) is not None])
 
 
 def _struct(relation: Relation, pattern: Pattern) -> Sql:
@@ -249,7 +236,7 @@ def _template_term(relation: Relation, node: Node) -> Sql:
     assert isinstance(node, Var)
     if node.name.startswith("_:"):
         label = "".join(each if each.isalnum() else f"x{ord(each):x}" for each in node.name[2:])
-        return concat(text(f"_:{label}n"), cast(relation.keys["row"], VARCHAR))
+        return sql.concat(text(f"_:{label}n"), cast(relation.keys["row"], sql.VARCHAR))
     return text_column(relation.values.get(node.name, Value()))
 
 
@@ -261,13 +248,13 @@ def _valid(triples: exp.Select) -> exp.Select:
     literal = call("TW_STARTS", exp.column("subject"), text('"'))
     iri = call("TW_STARTS", exp.column("predicate"), text("<"))
     return outer.where(
-        every(*(present(exp.column(name)) for name in TRIPLE_COLUMNS), exp.Not(this=literal), iri), copy=False
+        every(*(sql.present(exp.column(name)) for name in TRIPLE_COLUMNS), exp.Not(this=literal), iri), copy=False
     )
 
 
 def _triples(relation: Relation, parts: Sequence[Sql]) -> exp.Select:
     return render_select(
-        relation, {name: cast(part, VARCHAR) for name, part in zip(TRIPLE_COLUMNS, parts, strict=True)}
+        relation, {name: cast(part, sql.VARCHAR) for name, part in zip(TRIPLE_COLUMNS, parts, strict=True)}
     )
 
 
@@ -276,11 +263,11 @@ def _describe(query: Query, context: Context) -> exp.Query:
     alias = context.build.alias("q")
     quads = Relation((JoinedSource(TableSource("quads", alias)),))
     terms = [node.term for node in query.described if isinstance(node, Const)]
-    wanted = [among(column(alias, end), terms) for end in ("subject", "graph")] if terms else []
+    wanted = [sql.among(sql.column(alias, end), terms) for end in ("subject", "graph")] if terms else []
     names = [node.name for node in query.described if isinstance(node, Var)]
     if names:
         wanted += _among_solutions(query, context, names, alias)
-    select = render_select(quads.where(some(*wanted)), {name: column(alias, name) for name in TRIPLE_COLUMNS})
+    select = render_select(quads.where(some(*wanted)), {name: sql.column(alias, name) for name in TRIPLE_COLUMNS})
     return _sort_triples(context, select.distinct(copy=False))
 
 
@@ -292,7 +279,7 @@ def _among_solutions(query: Query, context: Context, names: list[str], alias: st
         relation = frame.read(context.build.alias("f"))
         inner = render_select(relation, {"term": text_column(relation.values[name])})
         found += [
-            exp.In(this=column(alias, end), query=inner.copy().subquery(copy=False)) for end in ("subject", "graph")
+            exp.In(this=sql.column(alias, end), query=inner.copy().subquery(copy=False)) for end in ("subject", "graph")
         ]
     return found
 

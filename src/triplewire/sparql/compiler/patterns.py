@@ -15,19 +15,8 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from triplewire.sparql.algebra import (
-    HEADER_PREDICATES,
-    Const,
-    Inverse,
-    Negated,
-    Node,
-    Path,
-    Pattern,
-    Reach,
-    Repeat,
-    Values,
-    Var,
-)
+from triplewire.sparql import algebra
+from triplewire.sparql.algebra import Const, Node, Path, Pattern, Var
 from triplewire.sparql.compiler.contexts import Context, PathClosure, PathPairs, PathSteps
 from triplewire.sparql.compiler.joins import join_relations, unify_values
 from triplewire.sparql.compiler.relations import (
@@ -59,7 +48,7 @@ def match_patterns(context: Context, patterns: tuple[Pattern, ...], start: Relat
 
 
 def _with(context: Context, relation: Relation, pattern: Pattern) -> Relation:
-    header = None if context.graph is not None else HEADER_PREDICATES.get(_term(pattern.predicate))
+    header = None if context.graph is not None else algebra.HEADER_PREDICATES.get(_term(pattern.predicate))
     if header is not None:
         return _scan_headers(context, relation, pattern, header[0])
     repeats = context.counted and not _is_there_once(context, pattern)
@@ -221,7 +210,7 @@ class InlineTerm(StoredTerm):
         return self.rows.column(self.index, name)
 
 
-def compile_values(context: Context, values: Values) -> Relation:
+def compile_values(context: Context, values: algebra.Values) -> Relation:
     """The solutions that a query states. None at all is a relation without rows."""
     relation = match_patterns(context, ())
     if not values.rows:
@@ -250,26 +239,26 @@ def _inline_term(rows: InlineRows, index: int) -> Value:
 PATH_ENDS = ("subject", "object")
 
 
-def compile_path(context: Context, reach: Reach) -> Relation:
+def compile_path(context: Context, reach: algebra.Reach) -> Relation:
     """Compile the solutions of a path pattern."""
 
     def fresh() -> Var:
         return Var(context.build.alias(".p"))
 
     match reach.path:
-        case Repeat():
+        case algebra.Repeat():
             return _compile_repeated(context, reach, reach.path)
-        case Negated():
+        case algebra.Negated():
             return context.compile(translate_negated(reach, reach.path, fresh))
     return context.compile(translate_path(reach, fresh))
 
 
-def _compile_repeated(context: Context, reach: Reach, path: Repeat) -> Relation:
+def _compile_repeated(context: Context, reach: algebra.Reach, path: algebra.Repeat) -> Relation:
     """Pairs of terms between which the path leads, each once. It is followed from the end that is known. Both ends may
     be literals: a path of no length has its start as its end, and an inverse step starts at an object."""
     if isinstance(reach.object, Const) and not isinstance(reach.subject, Const):
-        back = Repeat(Inverse(path.path), path.least, path.once)
-        return _compile_repeated(context, Reach(reach.object, back, reach.subject), back)
+        back = algebra.Repeat(algebra.Inverse(path.path), path.least, path.once)
+        return _compile_repeated(context, algebra.Reach(reach.object, back, reach.subject), back)
     alias = context.build.alias("p")
     name = _pairs(context, reach, path)
     relation = Relation((JoinedSource(TableSource(name, alias)),), keys=_keys(context, alias))
@@ -281,7 +270,7 @@ def _compile_repeated(context: Context, reach: Reach, path: Repeat) -> Relation:
     return join_relations(context, context.start(), found) if context.frame else found
 
 
-def _pairs(context: Context, reach: Reach, path: Repeat) -> str:
+def _pairs(context: Context, reach: algebra.Reach, path: algebra.Repeat) -> str:
     """The name of the relation of all pairs."""
     build = context.build
     edges = build.define(PathSteps(_edges(context, path.path), context.keyed))
@@ -297,7 +286,7 @@ def _edges(context: Context, path: Path) -> Relation:
     inner = replace(context, frame=None, events=False, counted=False, graph=Var(".g") if context.keyed else None)
     if isinstance(context.graph, Const):
         inner = replace(inner, graph=context.graph)
-    return inner.compile(Reach(Var("s"), path, Var("o")))
+    return inner.compile(algebra.Reach(Var("s"), path, Var("o")))
 
 
 def _keys(context: Context, alias: str) -> dict[str, Sql]:
@@ -306,7 +295,7 @@ def _keys(context: Context, alias: str) -> dict[str, Sql]:
     return {"position": column(alias, "graph"), **graph} if context.events else graph
 
 
-def _zero(context: Context, reach: Reach) -> exp.Query:
+def _zero(context: Context, reach: algebra.Reach) -> exp.Query:
     """Paths of no length: from each node of the graph to itself, or from the one that the pattern names."""
     if isinstance(reach.subject, Const):
         term = text(reach.subject.term)

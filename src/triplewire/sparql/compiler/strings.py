@@ -11,6 +11,7 @@ from urllib.parse import urljoin
 
 from sqlglot import exp
 
+from triplewire.sparql import sql
 from triplewire.sparql.algebra import Family
 from triplewire.sparql.compiler.arithmetic import BindSql
 from triplewire.sparql.compiler.terms import ConstantValue
@@ -25,29 +26,7 @@ from triplewire.sparql.compiler.values import (
     Value,
     tagged_string,
 )
-from triplewire.sparql.sql import (
-    DECIMAL,
-    DOUBLE,
-    VARCHAR,
-    Sql,
-    binary,
-    call,
-    case,
-    cast,
-    compare,
-    concat,
-    double,
-    equal,
-    every,
-    is_null,
-    length,
-    negate,
-    null,
-    number,
-    present,
-    some,
-    text,
-)
+from triplewire.sparql.sql import Sql, call, case, cast, equal, every, is_null, negate, null, number, some, text
 
 _TAG = "[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*"
 
@@ -66,8 +45,8 @@ def plain_string(value: Value, bind: BindSql) -> Sql:
     return bind(_where(value, (Family.STRING,), value.narrow(Family.STRING).string()))
 
 
-def _where(value: Value, families: tuple[Family, ...], sql: Sql) -> Sql:
-    return case((value.among(*families), sql)) if value.families & set(families) else null()
+def _where(value: Value, families: tuple[Family, ...], result: Sql) -> Sql:
+    return case((value.among(*families), result)) if value.families & set(families) else null()
 
 
 def make_integer(value: Sql, bind: BindSql) -> ComputedNumber:
@@ -77,15 +56,15 @@ def make_integer(value: Sql, bind: BindSql) -> ComputedNumber:
 
 
 def _exact(value: Sql) -> Sql:
-    return null() if is_null(value) else cast(value, DECIMAL)
+    return null() if is_null(value) else cast(value, sql.DECIMAL)
 
 
 def _double(value: Sql) -> Sql:
-    return null() if is_null(value) else cast(value, DOUBLE)
+    return null() if is_null(value) else cast(value, sql.DOUBLE)
 
 
 def strlen(bind: BindSql, value: Value) -> Value:
-    return make_integer(length(as_string(value, bind).value), bind)
+    return make_integer(sql.length(as_string(value, bind).value), bind)
 
 
 def make_string_function(name: str) -> Callable[[BindSql, Value], Value]:
@@ -109,7 +88,7 @@ def concat_strings(bind: BindSql, *values: Value) -> Value:
         return ComputedString(text(""))
     if any(is_null(each.value) for each in given):
         return ComputedString(null())
-    made = bind(concat(*(each.value for each in given))) if len(given) > 1 else given[0].value
+    made = bind(sql.concat(*(each.value for each in given))) if len(given) > 1 else given[0].value
     if any(is_null(each.tag) for each in given):
         return ComputedString(made)
     shared = every(*(equal(given[0].tag, each.tag) for each in given[1:]))
@@ -122,7 +101,7 @@ def substr(bind: BindSql, value: Value, start: Value, count: Value | None = None
     first = _round_position(start, bind)
     if count is None:
         return tagged_string(bind(_from(given.value, first)), given.tag)
-    end = bind(binary(exp.Add, first, _round_position(count, bind)))
+    end = bind(sql.binary(exp.Add, first, _round_position(count, bind)))
     return tagged_string(bind(_between(given.value, first, end)), given.tag)
 
 
@@ -131,7 +110,7 @@ def _round_position(value: Value, bind: BindSql) -> Sql:
     if not value.families & NUMERIC:
         return null()
     at = bind(value.number())
-    return bind(call("TW_FLOOR", binary(exp.Add, at, double(0.5))))
+    return bind(call("TW_FLOOR", sql.binary(exp.Add, at, sql.double(0.5))))
 
 
 _LAST = 2_000_000_000
@@ -141,17 +120,19 @@ _LAST = 2_000_000_000
 def _from(value: Sql, first: Sql) -> Sql:
     if is_null(value) or is_null(first):
         return null()
-    empty = case((present(value), text("")))
-    return case((_is_nan(first), empty), (present(first), call("SUBSTRING", value, _position(first))))
+    empty = case((sql.present(value), text("")))
+    return case((_is_nan(first), empty), (sql.present(first), call("SUBSTRING", value, _position(first))))
 
 
 def _between(value: Sql, first: Sql, end: Sql) -> Sql:
     if is_null(value) or is_null(first) or is_null(end):
         return null()
     here, there = _position(first), _position(end)
-    empty = some(_is_nan(first), _is_nan(end), compare("<=", there, here))
-    count = binary(exp.Sub, there, here)
-    return case((empty, case((present(value), text("")))), (present(end), call("SUBSTRING", value, here, count)))
+    empty = some(_is_nan(first), _is_nan(end), sql.compare("<=", there, here))
+    count = sql.binary(exp.Sub, there, here)
+    return case(
+        (empty, case((sql.present(value), text("")))), (sql.present(end), call("SUBSTRING", value, here, count))
+    )
 
 
 def _is_nan(value: Sql) -> Sql:
@@ -159,27 +140,27 @@ def _is_nan(value: Sql) -> Sql:
 
 
 def _position(value: Sql) -> Sql:
-    low = case((compare("<", value, double(1.0)), double(1.0)), default=value)
-    cut = case((compare(">", value, double(float(_LAST))), double(float(_LAST))), default=low)
+    low = case((sql.compare("<", value, sql.double(1.0)), sql.double(1.0)), default=value)
+    cut = case((sql.compare(">", value, sql.double(float(_LAST))), sql.double(float(_LAST))), default=low)
     return cast(cut, exp.DataType.build("INT"))
 
 
 def are_compatible(left: ComputedString, right: ComputedString) -> Sql:
     """Return the condition that two strings are argument-compatible, as SPARQL defines it."""
     same = equal(left.tag, right.tag)
-    without = negate(present(right.tag))
-    return every(present(left.value), present(right.value), some(without, same))
+    without = negate(sql.present(right.tag))
+    return every(sql.present(left.value), sql.present(right.value), some(without, same))
 
 
 def str_before(bind: BindSql, value: Value, part: Value) -> Value:
     left, right, at = _find_part(value, part, bind)
-    made = call("SUBSTRING", left.value, number(1), binary(exp.Sub, at, number(1)))
+    made = call("SUBSTRING", left.value, number(1), sql.binary(exp.Sub, at, number(1)))
     return _part(left, right, at, made, bind)
 
 
 def str_after(bind: BindSql, value: Value, part: Value) -> Value:
     left, right, at = _find_part(value, part, bind)
-    made = call("SUBSTRING", left.value, binary(exp.Add, at, length(right.value)))
+    made = call("SUBSTRING", left.value, sql.binary(exp.Add, at, sql.length(right.value)))
     return _part(left, right, at, made, bind)
 
 
@@ -195,7 +176,7 @@ def _part(left: ComputedString, right: ComputedString, at: Sql, made: Sql, bind:
     """Keep the tag if the part was found; otherwise return the empty string without a tag."""
     if is_null(at):
         return ComputedString(null())
-    here = compare(">", at, number(0))
+    here = sql.compare(">", at, number(0))
     inner = case((here, made), default=text(""))
     return tagged_string(
         bind(case((are_compatible(left, right), inner))), bind(case((here, left.tag))) if _tagged(left) else null()
@@ -212,10 +193,10 @@ def lang_matches(bind: BindSql, value: Value, wanted: Value) -> Value:
     tag = bind(call("LOWER", plain_string(value, bind)))
     span = bind(call("LOWER", plain_string(wanted, bind)))
     any_tag = equal(span, text("*"))
-    prefix = call("TW_STARTS", tag, concat(span, text("-")))
-    starts = every(compare("!=", span, text("")), prefix)
-    matched = case((any_tag, compare("!=", tag, text(""))), default=some(equal(tag, span), starts))
-    return ComputedBoolean(case((every(present(tag), present(span)), matched)))
+    prefix = call("TW_STARTS", tag, sql.concat(span, text("-")))
+    starts = every(sql.compare("!=", span, text("")), prefix)
+    matched = case((any_tag, sql.compare("!=", tag, text(""))), default=some(equal(tag, span), starts))
+    return ComputedBoolean(case((every(sql.present(tag), sql.present(span)), matched)))
 
 
 def strlang(bind: BindSql, value: Value, tag: Value) -> Value:
@@ -301,13 +282,13 @@ def _merge_reference(given: Sql, parts: re.Match[str]) -> Sql:
     starts = (("//", scheme), ("/", root), ("?", root + path), ("#", root + path + query))
     return case(
         (equal(given, text("")), text(root + path + query)),
-        *((call("TW_STARTS", given, text(start)), concat(text(before), given)) for start, before in starts),
-        default=concat(text(root + folder), given),
+        *((call("TW_STARTS", given, text(start)), sql.concat(text(before), given)) for start, before in starts),
+        default=sql.concat(text(root + folder), given),
     )
 
 
 def make_uuid(bind: BindSql, serial: int) -> Value:
-    return ComputedIri(bind(concat(text("urn:uuid:"), call("TW_UUID", number(serial)))))
+    return ComputedIri(bind(sql.concat(text("urn:uuid:"), call("TW_UUID", number(serial)))))
 
 
 def make_struuid(bind: BindSql, serial: int) -> Value:
@@ -316,7 +297,9 @@ def make_struuid(bind: BindSql, serial: int) -> Value:
 
 def fresh_blank_node(bind: BindSql, serial: int) -> Value:
     """BNODE(): another node in each solution, and for each call."""
-    return ComputedBlank(bind(concat(text("b"), call("REPLACE", call("TW_UUID", number(serial)), text("-"), text("")))))
+    return ComputedBlank(
+        bind(sql.concat(text("b"), call("REPLACE", call("TW_UUID", number(serial)), text("-"), text(""))))
+    )
 
 
 def labelled_blank_node(bind: BindSql, value: Value, solution: Sql | None) -> Value:
@@ -324,5 +307,5 @@ def labelled_blank_node(bind: BindSql, value: Value, solution: Sql | None) -> Va
     label = plain_string(value, bind)
     if is_null(label):
         return Value()
-    within = text("") if solution is None else cast(solution, VARCHAR)
-    return ComputedBlank(bind(concat(text("b"), within, text("x"), call("TW_MD5", label))))
+    within = text("") if solution is None else cast(solution, sql.VARCHAR)
+    return ComputedBlank(bind(sql.concat(text("b"), within, text("x"), call("TW_MD5", label))))

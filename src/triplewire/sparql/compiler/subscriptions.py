@@ -14,30 +14,8 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from triplewire.sparql.algebra import (
-    STREAM_PREDICATE,
-    Apply,
-    Bag,
-    Basic,
-    Const,
-    Expression,
-    Extend,
-    Family,
-    Filter,
-    Graph,
-    Group,
-    Join,
-    LeftJoin,
-    Minus,
-    Node,
-    Operator,
-    Param,
-    Pattern,
-    Query,
-    Select,
-    Var,
-    header_column,
-)
+from triplewire.sparql import algebra
+from triplewire.sparql.algebra import Apply, Const, Expression, Node, Operator, Param, Pattern, Query, Var
 from triplewire.sparql.compiler.contexts import Context, EvaluationFrame, QueryBuild, with_shared_relations
 from triplewire.sparql.compiler.expressions import CONSTANTS_ALIAS, ExpressionScope, parameter_value
 from triplewire.sparql.compiler.facets import QUADS
@@ -79,13 +57,13 @@ def compile_subscription(query: Query, *, solutions: bool, stream: bool = False,
     context = Context(build, events=True)
     patterns = [
         *(() if alone else required_patterns(query.where)),
-        *([Pattern(Var(".event"), STREAM_PREDICATE, _stream(constants))] if stream else []),
+        *([Pattern(Var(".event"), algebra.STREAM_PREDICATE, _stream(constants))] if stream else []),
     ]
     context = context.in_frame(_pairs(context, patterns, constants, now=NOW in mentioned_variables(query.where)))
     if not solutions:
         relation = context.uncounted().compile(query.where)
         return with_shared_relations(build, render_select(relation, _keys(relation)).distinct(copy=False))
-    assert isinstance(query.where, Select)
+    assert isinstance(query.where, algebra.Select)
     relation = build.without_lets(build.settle(compile_select(context, query.where, last=True)))
     taken = [_rank(relation), *(text_column(relation.values[name]) for name in query.projection)]
     columns = {**_keys(relation), "terms": call("TW_FLAT_LIST", *taken)}
@@ -104,15 +82,15 @@ def _rank(relation: Relation) -> Sql:
     return text("") if rank is None else call("LPAD", cast(rank, VARCHAR), number(9), text("0"))
 
 
-def _stream(constants: dict[int, Family | None]) -> Var:
+def _stream(constants: dict[int, algebra.Family | None]) -> Var:
     """The variable of the constant after those of the query."""
     index = max(constants, default=-1) + 1
-    constants[index] = Family.STRING
+    constants[index] = algebra.Family.STRING
     return Var(parameter_variable(index))
 
 
 def _pairs(
-    context: Context, patterns: list[Pattern], constants: Mapping[int, Family | None], *, now: bool
+    context: Context, patterns: list[Pattern], constants: Mapping[int, algebra.Family | None], *, now: bool
 ) -> EvaluationFrame:
     """Events and subscriptions that have all required patterns: the frame of everything else."""
     values: dict[str, Value] = {
@@ -140,23 +118,23 @@ def _with_event(context: Context, relation: Relation) -> Relation:
 def required_patterns(where: Operator) -> Iterable[Pattern]:
     """Return the patterns without which a query has no solution. A variable that a sub-query does not project differs
     from one of that name around it, so its patterns are left out."""
-    return _walk_required(where.inner if isinstance(where, Select) else where)
+    return _walk_required(where.inner if isinstance(where, algebra.Select) else where)
 
 
 def _walk_required(operator: Operator) -> Iterator[Pattern]:
     match operator:
-        case Basic(patterns):
+        case algebra.Basic(patterns):
             yield from patterns
-        case Bag(predicate, member=member):
+        case algebra.Bag(predicate, member=member):
             yield Pattern(Var(f"{member}.subject"), predicate, Var(f"{member}.object"))
-        case Join(left, right):
+        case algebra.Join(left, right):
             yield from _walk_required(left)
             yield from _walk_required(right)
-        case LeftJoin(left) | Minus(left):
+        case algebra.LeftJoin(left) | algebra.Minus(left):
             yield from _walk_required(left)
-        case Filter(inner) | Extend(inner) | Graph(inner=inner):
+        case algebra.Filter(inner) | algebra.Extend(inner) | algebra.Graph(inner=inner):
             yield from _walk_required(inner)
-        case Group(inner, keys) if keys:
+        case algebra.Group(inner, keys) if keys:
             yield from _walk_required(inner)
 
 
@@ -303,10 +281,11 @@ def _parts(query: Conjunction, *, plain: bool, first: int | None) -> tuple[Relat
 
 def _scans(query: Conjunction) -> list[Scan]:
     """Give each stored pattern a row of its own; headers are the same on every row of an event."""
-    stored = [index for index, pattern in enumerate(query.patterns) if not header_column(pattern)]
+    stored = [index for index, pattern in enumerate(query.patterns) if not algebra.header_column(pattern)]
     shared = f"q{stored[0] if stored else 0}"
     return [
-        Scan(pattern, shared if header_column(pattern) else f"q{index}") for index, pattern in enumerate(query.patterns)
+        Scan(pattern, shared if algebra.header_column(pattern) else f"q{index}")
+        for index, pattern in enumerate(query.patterns)
     ]
 
 
@@ -320,6 +299,7 @@ def _together(scans: list[Scan], base: str) -> list[Sql]:
 
 def _solutions(scans: list[Scan]) -> Sql:
     taken = [
-        number(found[1]) if (found := header_column(scan.pattern)) else column(scan.alias, "quad") for scan in scans
+        number(found[1]) if (found := algebra.header_column(scan.pattern)) else column(scan.alias, "quad")
+        for scan in scans
     ]
     return cast(call("TW_FLAT_LIST", *taken), exp.DataType.build("ARRAY<INT>"))

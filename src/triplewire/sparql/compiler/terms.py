@@ -8,32 +8,12 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from triplewire.model.terms import XSD, XSD_STRING, literal
+from triplewire.sparql import sql
 from triplewire.sparql.algebra import Family
 from triplewire.sparql.compiler.facets import lexical_body, lexical_digits, unescape
 from triplewire.sparql.compiler.values import ANY, IRI, NOT_LITERAL, NUMERIC, Value
 from triplewire.sparql.constants import BOOLEANS, CHECKED_TYPES, SHORT_EXACT, ConstantTerm
-from triplewire.sparql.sql import (
-    DECIMAL,
-    TIMESTAMP,
-    Sql,
-    among,
-    call,
-    case,
-    cast,
-    column,
-    compare,
-    double,
-    every,
-    length,
-    negate,
-    null,
-    number,
-    present,
-    some,
-    text,
-    truth,
-    try_cast,
-)
+from triplewire.sparql.sql import Sql, call, case, cast, every, negate, null, number, some, text
 from triplewire.sparql.statistics import TERM_ID
 
 
@@ -63,13 +43,13 @@ class StoredTerm(Value):
         return replace(self, families=self.families & set(families))
 
     def text(self) -> Sql:
-        return column(self.alias, self.name)
+        return sql.column(self.alias, self.name)
 
     def facet(self, name: str) -> Sql:
-        return column(self.alias, f"{self.name}_{name}")
+        return sql.column(self.alias, f"{self.name}_{name}")
 
     def string(self) -> Sql:
-        inner = call("SUBSTRING", self.text(), number(2), exp.Sub(this=length(self.text()), expression=number(2)))
+        inner = call("SUBSTRING", self.text(), number(2), exp.Sub(this=sql.length(self.text()), expression=number(2)))
         if self.families == IRI:
             return inner
         if self.families == {Family.STRING}:
@@ -88,7 +68,7 @@ class StoredTerm(Value):
         return self.facet("number") if self.families & NUMERIC else null()
 
     def exact(self) -> Sql:
-        made = try_cast(lexical_digits(self.text()), DECIMAL)
+        made = sql.try_cast(lexical_digits(self.text()), sql.DECIMAL)
         return case((self.among(Family.EXACT), made)) if Family.EXACT in self.families else null()
 
     def rank(self) -> Sql:
@@ -102,15 +82,15 @@ class StoredTerm(Value):
 
     def long(self) -> Sql:
         if self.short or Family.EXACT not in self.families:
-            return truth(False)
-        return compare(">", length(self.text()), number(SHORT_EXACT))
+            return sql.truth(False)
+        return sql.compare(">", sql.length(self.text()), number(SHORT_EXACT))
 
     def time(self) -> Sql:
         return self.facet("time") if self.families & {Family.DATETIME, Family.DATE} else null()
 
     def zoned(self) -> Sql:
         if self.always_zoned:
-            return truth(True)
+            return sql.truth(True)
         forms = ('%Z"^^%', '%+__:__"^^%', '%-__:__"^^%')
         return some(*(exp.Like(this=self.text(), expression=text(form)) for form in forms))
 
@@ -118,10 +98,10 @@ class StoredTerm(Value):
         if Family.BOOLEAN not in self.families:
             return null()
         yes = [term for term, value in BOOLEANS.items() if value]
-        return case((self.among(Family.BOOLEAN), among(self.text(), yes)))
+        return case((self.among(Family.BOOLEAN), sql.among(self.text(), yes)))
 
     def bound(self) -> Sql:
-        return truth(True) if self.certain else present(self.text())
+        return sql.truth(True) if self.certain else sql.present(self.text())
 
     def ill_typed(self) -> Sql:
         return every(self.among(Family.OTHER), some(*(self._of(name) for name in CHECKED_TYPES)))
@@ -129,7 +109,7 @@ class StoredTerm(Value):
     def literal(self) -> Sql:
         if self.families & {*NOT_LITERAL, Family.OTHER}:
             return self._starts('"')
-        return self._surely(truth(True))
+        return self._surely(sql.truth(True))
 
     def _surely(self, known: Sql) -> Sql:
         """Return a fact about every value; NULL where there is none."""
@@ -153,7 +133,7 @@ class StoredTerm(Value):
     def _is(self, family: Family | None) -> Sql:
         match family:
             case None:
-                return present(self.number())
+                return sql.present(self.number())
             case Family.IRI:
                 return every(self._starts("<"), negate(self._starts("<<")))
             case Family.BLANK:
@@ -167,16 +147,18 @@ class StoredTerm(Value):
             case Family.FLOAT | Family.DOUBLE:
                 return self._with_number(self._of(family.value))
             case Family.BOOLEAN:
-                return among(self.text(), tuple(BOOLEANS))
+                return sql.among(self.text(), tuple(BOOLEANS))
             case _:
                 known = self.families <= {Family.DATETIME, Family.DATE}
-                return self._of(family.value) if known else every(present(self.facet("time")), self._of(family.value))
+                return (
+                    self._of(family.value) if known else every(sql.present(self.facet("time")), self._of(family.value))
+                )
 
     def _with_number(self, *conditions: Sql) -> Sql:
-        return every(*conditions) if self.families <= NUMERIC else every(present(self.number()), *conditions)
+        return every(*conditions) if self.families <= NUMERIC else every(sql.present(self.number()), *conditions)
 
     def _numbered(self, value: Sql) -> Sql:
-        return value if self.families <= NUMERIC else case((present(self.number()), value))
+        return value if self.families <= NUMERIC else case((sql.present(self.number()), value))
 
     def _of(self, name: str) -> Sql:
         """Return the condition that it is a literal of this XML Schema type."""
@@ -194,7 +176,7 @@ def needs_exact_comparison(alias: str, name: str) -> Sql:
     with many digits."""
     value = StoredTerm(alias, name, NUMERIC)
     exact = every(value.among(Family.EXACT), value.long())
-    return every(present(value.number()), some(value.among(Family.FLOAT), exact))
+    return every(sql.present(value.number()), some(value.among(Family.FLOAT), exact))
 
 
 @dataclass(frozen=True)
@@ -225,20 +207,20 @@ class StoredNode(Value):
     """Its column has one beside it with numbers of terms."""
 
     def text(self) -> Sql:
-        return column(self.alias, self.name)
+        return sql.column(self.alias, self.name)
 
     def identity(self) -> Sql:
-        return column(self.alias, f"{self.name}_{TERM_ID}") if self.identified else null()
+        return sql.column(self.alias, f"{self.name}_{TERM_ID}") if self.identified else null()
 
     def string(self) -> Sql:
-        inner = call("SUBSTRING", self.text(), number(2), exp.Sub(this=length(self.text()), expression=number(2)))
+        inner = call("SUBSTRING", self.text(), number(2), exp.Sub(this=sql.length(self.text()), expression=number(2)))
         return case((self.among(Family.IRI), inner))
 
     def bound(self) -> Sql:
-        return truth(True)
+        return sql.truth(True)
 
     def literal(self) -> Sql:
-        return truth(False)
+        return sql.truth(False)
 
     def narrow(self, *families: Family) -> Value:
         return replace(self, families=self.families & set(families))
@@ -273,33 +255,33 @@ class ConstantValue(Value):
         return text(self.static.language) if self.static.language else null()
 
     def number(self) -> Sql:
-        return null() if self.static.number is None else double(self.static.number)
+        return null() if self.static.number is None else sql.double(self.static.number)
 
     def exact(self) -> Sql:
-        return try_cast(text(self.static.lexical), DECIMAL) if self.static.family == Family.EXACT else null()
+        return sql.try_cast(text(self.static.lexical), sql.DECIMAL) if self.static.family == Family.EXACT else null()
 
     def rank(self) -> Sql:
         ranks = {Family.DOUBLE: 4, Family.FLOAT: 3, Family.EXACT: 2 if self.static.datatype == XSD + "decimal" else 1}
         return number(ranks[self.static.family]) if self.static.family in ranks else null()
 
     def long(self) -> Sql:
-        return truth(self.static.family == Family.EXACT and len(self.static.lexical) > 15)
+        return sql.truth(self.static.family == Family.EXACT and len(self.static.lexical) > 15)
 
     def time(self) -> Sql:
-        return cast(text(self.static.time.isoformat(" ")), TIMESTAMP) if self.static.time else null()
+        return cast(text(self.static.time.isoformat(" ")), sql.TIMESTAMP) if self.static.time else null()
 
     def zoned(self) -> Sql:
         lexical = self.static.lexical
-        return truth(lexical.endswith("Z") or (lexical[-6:-5] in ("+", "-") and lexical[-3:-2] == ":"))
+        return sql.truth(lexical.endswith("Z") or (lexical[-6:-5] in ("+", "-") and lexical[-3:-2] == ":"))
 
     def boolean(self) -> Sql:
         known = self.static.family == Family.BOOLEAN
-        return truth(self.static.lexical in ("true", "1")) if known else null()
+        return sql.truth(self.static.lexical in ("true", "1")) if known else null()
 
     def bound(self) -> Sql:
-        return truth(True)
+        return sql.truth(True)
 
     def ill_typed(self) -> Sql:
-        return truth(
+        return sql.truth(
             self.static.family == Family.OTHER and (self.static.datatype or "").removeprefix(XSD) in CHECKED_TYPES
         )

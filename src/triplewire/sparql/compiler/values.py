@@ -13,25 +13,9 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from triplewire.model.terms import RDF_LANG_STRING, XSD, XSD_STRING
+from triplewire.sparql import sql
 from triplewire.sparql.algebra import Family
-from triplewire.sparql.sql import (
-    VARCHAR,
-    Sql,
-    call,
-    case,
-    cast,
-    coalesce,
-    column,
-    concat,
-    is_null,
-    negate,
-    null,
-    number,
-    present,
-    select_by,
-    text,
-    truth,
-)
+from triplewire.sparql.sql import Sql, call, case, cast, is_null, negate, null, number, text
 
 ANY = frozenset(Family)
 NUMERIC = frozenset({Family.EXACT, Family.FLOAT, Family.DOUBLE})
@@ -79,7 +63,7 @@ class Value:
 
     def long(self) -> Sql:
         """Whether the exact value may have more digits than a double holds."""
-        return truth(False)
+        return sql.truth(False)
 
     def time(self) -> Sql:
         return null()
@@ -93,7 +77,7 @@ class Value:
 
     def bound(self) -> Sql:
         """Whether there is a value and no error. Never NULL."""
-        return truth(False)
+        return sql.truth(False)
 
     def literal(self) -> Sql:
         """Whether it is a literal. NULL for an error."""
@@ -101,7 +85,7 @@ class Value:
 
     def ill_typed(self) -> Sql:
         """Whether it is a literal with a numeric or boolean datatype that its text does not fit."""
-        return truth(False)
+        return sql.truth(False)
 
     def narrow(self, *families: Family) -> Value:
         """The same value where it is known to be of one of these families."""
@@ -112,9 +96,9 @@ class Value:
         if not self.families:
             return null()
         if self.families <= set(families):
-            return truth(True)
+            return sql.truth(True)
         kept = [family for family in Family if family in self.families and family in families]
-        return self._test(kept) if kept else truth(False)
+        return self._test(kept) if kept else sql.truth(False)
 
     def _test(self, families: list[Family]) -> Sql:
         raise NotImplementedError
@@ -141,7 +125,7 @@ _RANKS = {
 
 def typed_literal(lexical: Sql, datatype: str) -> Sql:
     """The text of a literal whose lexical form holds nothing to escape."""
-    return null() if is_null(lexical) else concat(text('"'), lexical, text(f'"^^<{datatype}>'))
+    return null() if is_null(lexical) else sql.concat(text('"'), lexical, text(f'"^^<{datatype}>'))
 
 
 @dataclass(frozen=True)
@@ -158,13 +142,13 @@ class ComputedBoolean(Value):
         return case((self.condition, text("true")), (negate(self.condition), text("false")))
 
     def datatype(self) -> Sql:
-        return case((present(self.condition), text(XSD + "boolean")))
+        return case((sql.present(self.condition), text(XSD + "boolean")))
 
     def boolean(self) -> Sql:
         return self.condition
 
     def bound(self) -> Sql:
-        return present(self.condition)
+        return sql.present(self.condition)
 
 
 @dataclass(frozen=True)
@@ -186,12 +170,12 @@ class ComputedNumber(Value):
         return self.rank_sql
 
     def long(self) -> Sql:
-        return truth(Family.EXACT in self.families)
+        return sql.truth(Family.EXACT in self.families)
 
     def text(self) -> Sql:
         if is_null(self.number_sql):
             return null()
-        return concat(text('"'), self.string(), self._by_rank(lambda name: text(f'"^^<{XSD}{name}>')))
+        return sql.concat(text('"'), self.string(), self._by_rank(lambda name: text(f'"^^<{XSD}{name}>')))
 
     def datatype(self) -> Sql:
         return case((self.bound(), self._by_rank(lambda name: text(XSD + name))))
@@ -210,10 +194,10 @@ class ComputedNumber(Value):
     def _by_rank(self, make: Callable[[str], Sql]) -> Sql:
         """Select by rank what `make` returns for the type's name."""
         ranks = {rank: make(name) for rank, (name, family) in _RANKS.items() if family in self.families}
-        return select_by(self.rank_sql, ranks)
+        return sql.select_by(self.rank_sql, ranks)
 
     def bound(self) -> Sql:
-        return present(self.number_sql)
+        return sql.present(self.number_sql)
 
     def _test(self, families: list[Family]) -> Sql:
         ranks = {Family.EXACT: (1, 2), Family.FLOAT: (3,), Family.DOUBLE: (4,)}
@@ -232,25 +216,27 @@ class ComputedString(Value):
     def text(self) -> Sql:
         if is_null(self.value):
             return null()
-        quoted = concat(text('"'), call("TW_ESCAPE", self.value), text('"'))
-        return quoted if is_null(self.tag) else concat(quoted, coalesce(concat(text("@"), self.tag), text("")))
+        quoted = sql.concat(text('"'), call("TW_ESCAPE", self.value), text('"'))
+        return (
+            quoted if is_null(self.tag) else sql.concat(quoted, sql.coalesce(sql.concat(text("@"), self.tag), text("")))
+        )
 
     def string(self) -> Sql:
         return self.value
 
     def datatype(self) -> Sql:
         plain = text(XSD_STRING)
-        kind = plain if is_null(self.tag) else case((present(self.tag), text(RDF_LANG_STRING)), default=plain)
+        kind = plain if is_null(self.tag) else case((sql.present(self.tag), text(RDF_LANG_STRING)), default=plain)
         return case((self.bound(), kind))
 
     def language(self) -> Sql:
         return self.tag
 
     def bound(self) -> Sql:
-        return present(self.value)
+        return sql.present(self.value)
 
     def _test(self, families: list[Family]) -> Sql:
-        tagged = present(self.tag)
+        tagged = sql.present(self.tag)
         return case((self.bound(), tagged if families == [Family.TAGGED] else negate(tagged)))
 
 
@@ -269,10 +255,10 @@ class ComputedBlank(Value):
     families: frozenset[Family] = frozenset({Family.BLANK})
 
     def text(self) -> Sql:
-        return concat(text("_:"), self.label)
+        return sql.concat(text("_:"), self.label)
 
     def bound(self) -> Sql:
-        return present(self.label)
+        return sql.present(self.label)
 
 
 @dataclass(frozen=True)
@@ -283,19 +269,19 @@ class ComputedIri(Value):
     families: frozenset[Family] = IRI
 
     def text(self) -> Sql:
-        return null() if is_null(self.value) else concat(text("<"), self.value, text(">"))
+        return null() if is_null(self.value) else sql.concat(text("<"), self.value, text(">"))
 
     def string(self) -> Sql:
         return self.value
 
     def bound(self) -> Sql:
-        return present(self.value)
+        return sql.present(self.value)
 
 
 def header_value(alias: str, name: str) -> Value:
     """Return the value of an event's header, which is a column of this name."""
-    sql = column(alias, name)
-    return HeaderTime(sql) if name in ("time", "received") else HeaderText(sql)
+    header = sql.column(alias, name)
+    return HeaderTime(header) if name in ("time", "received") else HeaderText(header)
 
 
 @dataclass(frozen=True)
@@ -306,7 +292,7 @@ class HeaderText(Value):
     families: frozenset[Family] = frozenset({Family.STRING})
 
     def text(self) -> Sql:
-        return concat(text('"'), self.value, text('"'))
+        return sql.concat(text('"'), self.value, text('"'))
 
     def string(self) -> Sql:
         return self.value
@@ -315,7 +301,7 @@ class HeaderText(Value):
         return text(XSD_STRING)
 
     def bound(self) -> Sql:
-        return truth(True)
+        return sql.truth(True)
 
 
 @dataclass(frozen=True)
@@ -326,10 +312,10 @@ class HeaderTime(Value):
     families: frozenset[Family] = frozenset({Family.DATETIME})
 
     def text(self) -> Sql:
-        return concat(text('"'), self.string(), text(f'"^^<{XSD}dateTime>'))
+        return sql.concat(text('"'), self.string(), text(f'"^^<{XSD}dateTime>'))
 
     def string(self) -> Sql:
-        return concat(call("REPLACE", cast(self.value, VARCHAR), text(" "), text("T")), text("Z"))
+        return sql.concat(call("REPLACE", cast(self.value, sql.VARCHAR), text(" "), text("T")), text("Z"))
 
     def datatype(self) -> Sql:
         return text(XSD + "dateTime")
@@ -338,7 +324,7 @@ class HeaderTime(Value):
         return self.value
 
     def zoned(self) -> Sql:
-        return truth(True)
+        return sql.truth(True)
 
     def bound(self) -> Sql:
-        return truth(True)
+        return sql.truth(True)

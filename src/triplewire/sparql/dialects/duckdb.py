@@ -16,29 +16,9 @@ from duckdb import DuckDBPyConnection
 from duckdb.func import PythonUDFType
 from sqlglot import exp
 
+from triplewire.sparql import sql
 from triplewire.sparql.dialects.regexes import InvalidPattern, Regex, translate_regex, translate_replacement
-from triplewire.sparql.sql import (
-    BOOLEAN,
-    DECIMAL,
-    FLOAT,
-    TIMESTAMP,
-    VARCHAR,
-    Sql,
-    binary,
-    call,
-    case,
-    cast,
-    concat,
-    double,
-    equal,
-    every,
-    length,
-    negate,
-    null,
-    number,
-    text,
-    try_cast,
-)
+from triplewire.sparql.sql import Sql, call, case, cast, equal, every, negate, null, number, text
 
 ArrowColumn = Any
 """A `pyarrow.ChunkedArray` of strings; pyarrow is loaded when the first function runs."""
@@ -144,12 +124,12 @@ _NATIVES: Mapping[str, tuple[Sequence[str], str, Callable[..., object]]] = {
 
 def _unescape(body: Sql) -> Sql:
     """Every escape of canonical N-Triples is one of JSON."""
-    return call("JSON_EXTRACT_STRING", concat(text('"'), body, text('"')), text("$"))
+    return call("JSON_EXTRACT_STRING", sql.concat(text('"'), body, text('"')), text("$"))
 
 
 def _escape(value: Sql) -> Sql:
     """JSON escapes what canonical N-Triples does, but for three characters."""
-    made = call("ARRAY_SLICE", cast(call("TO_JSON", value), VARCHAR), number(2), number(-2))
+    made = call("ARRAY_SLICE", cast(call("TO_JSON", value), sql.VARCHAR), number(2), number(-2))
     for code in (0x7F, 0xFFFE, 0xFFFF):
         made = call("REPLACE", made, call("CHR", number(code)), text(f"\\u{code:04X}"))
     return case((call("REGEXP_MATCHES", value, text(SPECIAL)), made), default=value)
@@ -167,7 +147,7 @@ def _regex(value: Sql, pattern: Sql, flags: Sql) -> Sql:
     """
     if known := constant_texts(pattern, flags):
         found = _constant_regex(known[0], known[1])
-        return call("TRY", call("REGEXP_MATCHES", value, text(found.text))) if found else cast(null(), BOOLEAN)
+        return call("TRY", call("REGEXP_MATCHES", value, text(found.text))) if found else cast(null(), sql.BOOLEAN)
     return call("TRY", call("REGEXP_MATCHES", value, call("tw_pattern", pattern, flags)))
 
 
@@ -201,7 +181,7 @@ def _replace(value: Sql, pattern: Sql, by: Sql, flags: Sql) -> Sql:
     made, instead = call("tw_pattern", pattern, flags), call("tw_replacement", pattern, by, flags)
     if known := constant_texts(pattern, flags):
         if not (found := _constant_regex(known[0], known[1])):
-            return cast(null(), VARCHAR)
+            return cast(null(), sql.VARCHAR)
         made = text(found.text)
     if given := constant_texts(pattern, by, flags):
         try:
@@ -209,7 +189,7 @@ def _replace(value: Sql, pattern: Sql, by: Sql, flags: Sql) -> Sql:
                 translate_replacement(given[1], translate_regex(given[0], given[2], "re2").groups, given[2], "re2")
             )
         except InvalidPattern:
-            return cast(null(), VARCHAR)
+            return cast(null(), sql.VARCHAR)
     empty = call("TRY", call("REGEXP_MATCHES", text(""), made))
     return case((negate(empty), call("TRY", call("REGEXP_REPLACE", value, made.copy(), instead, text("g")))))
 
@@ -226,8 +206,8 @@ def _decimal_text(value: Sql) -> Sql:
 
 def _floating_text(value: Sql, rounded: Sql) -> Sql:
     """Most numbers are near enough to 1 for DuckDB to write them without an exponent."""
-    written = cast(rounded, VARCHAR)
-    near = exp.Between(this=exp.Abs(this=value), low=double(1e-4), high=double(1e15))
+    written = cast(rounded, sql.VARCHAR)
+    near = exp.Between(this=exp.Abs(this=value), low=sql.double(1e-4), high=sql.double(1e15))
     plain = call("RTRIM", call("RTRIM", written, text("0")), text("."))
     return case((near, plain), default=call("tw_digits", written.copy()))
 
@@ -236,7 +216,7 @@ def _cased(name: str) -> Callable[[Sql], Sql]:
     """DuckDB maps letters one by one; where some are not ASCII, that is not the whole mapping of Unicode."""
 
     def made(value: Sql) -> Sql:
-        ascii_only = equal(call("STRLEN", value), length(value))
+        ascii_only = equal(call("STRLEN", value), sql.length(value))
         return case((ascii_only, call(name, value)), default=call(f"tw_{name.lower()}", value))
 
     return made
@@ -244,8 +224,8 @@ def _cased(name: str) -> Callable[[Sql], Sql]:
 
 def _instant(lexical: Sql) -> Sql:
     """The instant in UTC. Without a zone, or in Z, a plain cast does; it would ignore any other zone."""
-    shifted = call("MAKE_TIMESTAMP", call("EPOCH_US", try_cast(lexical, exp.DataType.build("TIMESTAMPTZ"))))
-    return case((_shifted(lexical), shifted), default=try_cast(lexical, TIMESTAMP))
+    shifted = call("MAKE_TIMESTAMP", call("EPOCH_US", sql.try_cast(lexical, exp.DataType.build("TIMESTAMPTZ"))))
+    return case((_shifted(lexical), shifted), default=sql.try_cast(lexical, sql.TIMESTAMP))
 
 
 def _shifted(lexical: Sql) -> Sql:
@@ -257,8 +237,10 @@ def _shifted(lexical: Sql) -> Sql:
 def _sum(value: Sql) -> Sql:
     """Sum by parts, so that no intermediate sum overflows the engine before the result does."""
     whole = call("SUM", call("TRUNC", value))
-    rest = call("SUM", binary(exp.Sub, value, call("TRUNC", value)))
-    return try_cast(binary(exp.Add, try_cast(whole, DECIMAL), try_cast(rest, DECIMAL)), DECIMAL)
+    rest = call("SUM", sql.binary(exp.Sub, value, call("TRUNC", value)))
+    return sql.try_cast(
+        sql.binary(exp.Add, sql.try_cast(whole, sql.DECIMAL), sql.try_cast(rest, sql.DECIMAL)), sql.DECIMAL
+    )
 
 
 def _mean(total: Sql, count: Sql) -> Sql:
@@ -267,8 +249,8 @@ def _mean(total: Sql, count: Sql) -> Sql:
 
 
 def _divided(total: Sql, count: Sql) -> Sql:
-    digits = cast(call("REPLACE", cast(total, VARCHAR), text("."), text("")), _HUGE)
-    return _let("digits", cast(exp.IntDiv(this=digits, expression=count), VARCHAR), _with_point)
+    digits = cast(call("REPLACE", cast(total, sql.VARCHAR), text("."), text("")), _HUGE)
+    return _let("digits", cast(exp.IntDiv(this=digits, expression=count), sql.VARCHAR), _with_point)
 
 
 def _with_point(digits: Sql) -> Sql:
@@ -276,7 +258,7 @@ def _with_point(digits: Sql) -> Sql:
     sign = case((call("STARTS_WITH", digits, text("-")), text("-")), default=text(""))
     padded = call("LPAD", call("LTRIM", digits, text("-")), number(40), text("0"))
     fraction = call("RIGHT", padded, number(18))
-    return try_cast(concat(sign, call("LEFT", padded, number(-18)), text("."), fraction), DECIMAL)
+    return sql.try_cast(sql.concat(sign, call("LEFT", padded, number(-18)), text("."), fraction), sql.DECIMAL)
 
 
 def _let(name: str, value: Sql, make: Callable[[Sql], Sql]) -> Sql:
@@ -322,12 +304,12 @@ SPELLINGS: Mapping[str, Callable[..., Sql]] = {
     "TW_CEIL": lambda value: call("CEIL", value),
     "TW_DECIMAL_TEXT": _decimal_text,
     "TW_DOUBLE_TEXT": lambda value: _floating_text(value, value),
-    "TW_FLOAT_TEXT": lambda value: _floating_text(value, try_cast(value, FLOAT)),
+    "TW_FLOAT_TEXT": lambda value: _floating_text(value, sql.try_cast(value, sql.FLOAT)),
     "TW_INSTANT": _instant,
     "TW_MICROS": lambda value: call("EPOCH_US", value),
     "TW_REVERSED": _reversed,
     "TW_RANDOM": lambda serial: call("RANDOM"),
-    "TW_UUID": lambda serial: cast(call("UUID"), VARCHAR),
+    "TW_UUID": lambda serial: cast(call("UUID"), sql.VARCHAR),
     "TW_EXPLODE": lambda *rows: call("UNNEST", exp.Array(expressions=list(rows))),
     "TW_FLAT_LIST": _flat_list,
     "TW_SUM": _sum,

@@ -6,42 +6,21 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
+from triplewire.sparql import sql
 from triplewire.sparql.dialects.duckdb import SPECIAL, constant_texts
 from triplewire.sparql.dialects.regexes import InvalidPattern, translate_regex, translate_replacement
-from triplewire.sparql.sql import (
-    BOOLEAN,
-    DECIMAL,
-    FLOAT,
-    VARCHAR,
-    Sql,
-    binary,
-    call,
-    case,
-    cast,
-    compare,
-    concat,
-    double,
-    equal,
-    every,
-    length,
-    negate,
-    null,
-    number,
-    some,
-    text,
-    try_cast,
-)
+from triplewire.sparql.sql import Sql, call, case, cast, equal, every, negate, null, number, some, text
 
 _WHOLE = exp.DataType.build("INT")
 
 
 def plain_digits(value: Sql, written: Sql) -> Sql:
     """Write a double as XML Schema does. `written` is Spark's text, with an exponent if the value is far from 1."""
-    whole = call("SUBSTRING", written, number(1), binary(exp.Sub, length(written), number(2)))
+    whole = call("SUBSTRING", written, number(1), sql.binary(exp.Sub, sql.length(written), number(2)))
     return case(
         (exp.IsNan(this=value), text("NaN")),
-        (equal(value, double(float("inf"))), text("INF")),
-        (equal(value, double(float("-inf"))), text("-INF")),
+        (equal(value, sql.double(float("inf"))), text("INF")),
+        (equal(value, sql.double(float("-inf"))), text("-INF")),
         (_like(written, "%E%"), _spread(written)),
         (_like(written, "%.0"), whole),
         default=written,
@@ -54,22 +33,22 @@ def _spread(written: Sql) -> Sql:
     mantissa = exp.SplitPart(this=written, delimiter=text("E"), part_index=number(1))
     # the bar marks the end, where a point and one zero are no digits
     digits = call(
-        "TRANSLATE", call("REPLACE", concat(mantissa, text("|")), text(".0|"), text("")), text("-.|"), text("")
+        "TRANSLATE", call("REPLACE", sql.concat(mantissa, text("|")), text(".0|"), text("")), text("-.|"), text("")
     )
-    exponent = try_cast(exp.SplitPart(this=written, delimiter=text("E"), part_index=number(2)), _WHOLE)
-    before = binary(exp.Add, exponent, number(1))
+    exponent = sql.try_cast(exp.SplitPart(this=written, delimiter=text("E"), part_index=number(2)), _WHOLE)
+    before = sql.binary(exp.Add, exponent, number(1))
     zeros = call("REPEAT", text("0"), exp.Neg(this=exp.Paren(this=before)))
-    split = concat(
+    split = sql.concat(
         call("SUBSTRING", digits, number(1), before),
         text("."),
-        call("SUBSTRING", digits, binary(exp.Add, exponent, number(2))),
+        call("SUBSTRING", digits, sql.binary(exp.Add, exponent, number(2))),
     )
     body = case(
-        (compare("<", exponent, number(0)), concat(text("0."), zeros, digits)),
-        (compare("<=", length(digits), before), call("RPAD", digits, before, text("0"))),
+        (sql.compare("<", exponent, number(0)), sql.concat(text("0."), zeros, digits)),
+        (sql.compare("<=", sql.length(digits), before), call("RPAD", digits, before, text("0"))),
         default=split,
     )
-    return concat(sign, body)
+    return sql.concat(sign, body)
 
 
 def _like(written: Sql, form: str) -> Sql:
@@ -82,13 +61,13 @@ _GROUPS = 9
 
 
 def _unescape(body: Sql) -> Sql:
-    return call("GET_JSON_OBJECT", concat(text('{"a":"'), body, text('"}')), text("$.a"))
+    return call("GET_JSON_OBJECT", sql.concat(text('{"a":"'), body, text('"}')), text("$.a"))
 
 
 def _escape(value: Sql) -> Sql:
     """JSON escapes what canonical N-Triples does, but for three characters."""
     json = call("TO_JSON", call("NAMED_STRUCT", text("a"), value))
-    made = call("SUBSTRING", json, number(7), binary(exp.Sub, length(json), number(8)))
+    made = call("SUBSTRING", json, number(7), sql.binary(exp.Sub, sql.length(json), number(8)))
     for code in (0x7F, 0xFFFE, 0xFFFF):
         made = call("REPLACE", made, text(chr(code)), text(f"\\u{code:04X}"))
     return case((call("REGEXP_LIKE", value, text(SPECIAL)), made), default=value)
@@ -100,7 +79,7 @@ def _regex(value: Sql, pattern: Sql, flags: Sql) -> Sql:
         try:
             return call("REGEXP_LIKE", value, text(translate_regex(known[0], known[1], "java").text))
         except InvalidPattern:
-            return cast(null(), BOOLEAN)
+            return cast(null(), sql.BOOLEAN)
     return call("REGEXP_LIKE", value, _tried(_flagged(pattern, flags)))
 
 
@@ -114,9 +93,9 @@ def _flagged(pattern: Sql, flags: Sql) -> Sql:
     for name, java in ((r"\d", r"\p{Nd}"), (r"\i", r"[\p{L}_:]"), (r"\c", r"[\p{L}\p{N}_:.\-]")):
         made = call("REPLACE", made, text(name), text(java))
     spaced = case((_has(flags, "x"), call("TRANSLATE", made, text(" \t\n\r"), text(""))), default=made)
-    quoted = concat(text("\\Q"), call("REPLACE", pattern, text("\\E"), text("\\E\\\\E\\Q")), text("\\E"))
+    quoted = sql.concat(text("\\Q"), call("REPLACE", pattern, text("\\E"), text("\\E\\\\E\\Q")), text("\\E"))
     letters = call("TRANSLATE", flags, text("xq"), text(""))
-    whole = concat(
+    whole = sql.concat(
         text("(?d"),
         letters,
         case((_has(flags, "i"), text("u")), default=text("")),
@@ -139,7 +118,7 @@ def _replace(value: Sql, pattern: Sql, by: Sql, flags: Sql) -> Sql:
         else:
             made, instead = _with_groups(pattern, flags), _checked(by, flags)
     except InvalidPattern:
-        return cast(null(), VARCHAR)
+        return cast(null(), sql.VARCHAR)
     return case(
         (negate(call("REGEXP_LIKE", text(""), made)), call("REGEXP_REPLACE", value, made.copy(), instead)),
     )
@@ -149,7 +128,7 @@ def _with_groups(pattern: Sql, flags: Sql) -> Sql:
     """Append empty groups, for those that the replacement names and the pattern does not have."""
     known = constant_texts(pattern, flags)
     plain = text(translate_regex(known[0], known[1], "java").text) if known else _tried(_flagged(pattern, flags))
-    return concat(text("(?:"), plain, text(")" + "()" * _GROUPS))
+    return sql.concat(text("(?:"), plain, text(")" + "()" * _GROUPS))
 
 
 def _checked(by: Sql, flags: Sql) -> Sql:
@@ -169,17 +148,17 @@ def _flat_list(*items: Sql) -> Sql:
 
 
 def _truncate(value: Sql) -> Sql:
-    return case((compare(">=", value, number(0)), call("FLOOR", value)), default=call("CEIL", value))
+    return case((sql.compare(">=", value, number(0)), call("FLOOR", value)), default=call("CEIL", value))
 
 
 def _rounding(name: str) -> Callable[[Sql], Sql]:
     """Round a double down or up. Spark's own functions return integers, which overflow and have no negative zero."""
 
     def made(value: Sql) -> Sql:
-        far = some(equal(value, double(0.0)), compare(">=", exp.Abs(this=value), double(2.0**52)))
+        far = some(equal(value, sql.double(0.0)), sql.compare(">=", exp.Abs(this=value), sql.double(2.0**52)))
         whole = cast(call(name, value), exp.DataType.build("DOUBLE"))
-        minus = every(compare("<", value, double(0.0)), equal(call(name, value), number(0)))
-        return case((far, value), (minus, double(-0.0)), default=whole)
+        minus = every(sql.compare("<", value, sql.double(0.0)), equal(call(name, value), number(0)))
+        return case((far, value), (minus, sql.double(-0.0)), default=whole)
 
     return made
 
@@ -200,23 +179,23 @@ def _encode(value: Sql) -> Sql:
 def _instant(lexical: Sql) -> Sql:
     """The instant in UTC, whatever zone the session is in."""
     zone = call("REGEXP_EXTRACT", lexical, text("(Z|[+-][0-9]{2}:[0-9]{2})$"), number(1))
-    local = call("SUBSTRING", lexical, number(1), binary(exp.Sub, length(lexical), length(zone)))
+    local = call("SUBSTRING", lexical, number(1), sql.binary(exp.Sub, sql.length(lexical), sql.length(zone)))
     late = call("REPLACE", local, text("T24:00:00"), text("T00:00:00"))
-    start = try_cast(late, _LOCAL)
+    start = sql.try_cast(late, _LOCAL)
     days = case((call("CONTAINS", local, text("T24:00:00")), number(1)), default=number(0))
     whole = exp.DataType.build("INT")
-    hours = try_cast(
-        concat(call("SUBSTRING", zone, number(1), number(1)), call("SUBSTRING", zone, number(2), number(2))), whole
+    hours = sql.try_cast(
+        sql.concat(call("SUBSTRING", zone, number(1), number(1)), call("SUBSTRING", zone, number(2), number(2))), whole
     )
-    minutes = try_cast(
-        concat(call("SUBSTRING", zone, number(1), number(1)), call("SUBSTRING", zone, number(5), number(2))), whole
+    minutes = sql.try_cast(
+        sql.concat(call("SUBSTRING", zone, number(1), number(1)), call("SUBSTRING", zone, number(5), number(2))), whole
     )
     shift = call(
         "MAKE_DT_INTERVAL",
         days,
         *(exp.Coalesce(this=exp.Neg(this=exp.Paren(this=each)), expressions=[number(0)]) for each in (hours, minutes)),
     )
-    return binary(exp.Add, start, shift)
+    return sql.binary(exp.Add, start, shift)
 
 
 SPELLINGS: Mapping[str, Callable[..., Sql]] = {
@@ -224,7 +203,7 @@ SPELLINGS: Mapping[str, Callable[..., Sql]] = {
     "TW_ENDS": lambda value, end: call("ENDSWITH", value, end),
     "TW_CONTAINS": lambda value, part: call("CONTAINS", value, part),
     "TW_POSITION": lambda value, part: call("LOCATE", part, value),
-    "TW_FULL_MATCH": lambda value, form: call("REGEXP_LIKE", value, concat(text("^(?:"), form, text(")\\z"))),
+    "TW_FULL_MATCH": lambda value, form: call("REGEXP_LIKE", value, sql.concat(text("^(?:"), form, text(")\\z"))),
     "TW_EXTRACT": lambda value, form, group: call("REGEXP_EXTRACT", value, form, group),
     "TW_TRIM": lambda value: call("BTRIM", value, text(" \t\n\r")),
     "TW_UNESCAPE": _unescape,
@@ -243,8 +222,8 @@ SPELLINGS: Mapping[str, Callable[..., Sql]] = {
     "TW_FLOOR": _rounding("FLOOR"),
     "TW_CEIL": _rounding("CEIL"),
     "TW_DECIMAL_TEXT": _decimal_text,
-    "TW_DOUBLE_TEXT": lambda value: plain_digits(value, cast(value, VARCHAR)),
-    "TW_FLOAT_TEXT": lambda value: plain_digits(value, cast(try_cast(value, FLOAT), VARCHAR)),
+    "TW_DOUBLE_TEXT": lambda value: plain_digits(value, cast(value, sql.VARCHAR)),
+    "TW_FLOAT_TEXT": lambda value: plain_digits(value, cast(sql.try_cast(value, sql.FLOAT), sql.VARCHAR)),
     "TW_INSTANT": _instant,
     "TW_MICROS": lambda value: call("UNIX_MICROS", value),
     "TW_REVERSED": lambda value: call("REVERSE", value),
@@ -252,9 +231,9 @@ SPELLINGS: Mapping[str, Callable[..., Sql]] = {
     "TW_UUID": lambda serial: call("UUID"),
     "TW_EXPLODE": lambda *rows: call("EXPLODE", exp.Array(expressions=list(rows))),
     "TW_FLAT_LIST": _flat_list,
-    "TW_SUM": lambda value: try_cast(call("TRY_SUM", value), DECIMAL),
-    "TW_MEAN": lambda total, count: try_cast(
-        call("TRY_DIVIDE", total, cast(count, exp.DataType.build("DECIMAL(20, 0)"))), DECIMAL
+    "TW_SUM": lambda value: sql.try_cast(call("TRY_SUM", value), sql.DECIMAL),
+    "TW_MEAN": lambda total, count: sql.try_cast(
+        call("TRY_DIVIDE", total, cast(count, exp.DataType.build("DECIMAL(20, 0)"))), sql.DECIMAL
     ),
     "TW_JOINED": lambda value, separator: call("LISTAGG", value, separator),
     "TW_JOINED_STEADY": lambda value, separator: call(

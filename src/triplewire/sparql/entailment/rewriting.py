@@ -14,30 +14,8 @@ from typing import Final
 
 from triplewire.model.errors import QueryLimit
 from triplewire.model.terms import RDF_TYPE
-from triplewire.sparql.algebra import (
-    HEADER_PREDICATES,
-    Apply,
-    Basic,
-    Chain,
-    Const,
-    Either,
-    Filter,
-    Inverse,
-    Join,
-    Link,
-    Negated,
-    Node,
-    Operator,
-    Path,
-    Pattern,
-    Query,
-    Reach,
-    Repeat,
-    Select,
-    Union,
-    Values,
-    Var,
-)
+from triplewire.sparql import algebra
+from triplewire.sparql.algebra import Apply, Const, Node, Operator, Path, Pattern, Query, Var
 from triplewire.sparql.entailment.ontologies import Hierarchy, Ontology, TermPairs
 from triplewire.sparql.paths import evaluate_path, translate_negated, translate_path
 from triplewire.sparql.traversal import bound_variables, transform_operators
@@ -70,14 +48,14 @@ class _EntailmentRewriter:
 
     def operator(self, operator: Operator) -> Operator:
         match operator:
-            case Basic(patterns):
+            case algebra.Basic(patterns):
                 return self._basic(patterns)
-            case Reach(path=Repeat() as path):
+            case algebra.Reach(path=algebra.Repeat() as path):
                 return self._repeated(operator, path)
-            case Reach(path=Negated() as path):
+            case algebra.Reach(path=algebra.Negated() as path):
                 plain = translate_negated(operator, path, lambda: self._new("p"))
                 return transform_operators(plain, self.operator)
-            case Reach():
+            case algebra.Reach():
                 plain = translate_path(operator, lambda: Var(f".between{next(self._numbers)}"))
                 changed = transform_operators(plain, self.operator)
                 return operator if changed == plain else changed
@@ -85,9 +63,9 @@ class _EntailmentRewriter:
 
     def _basic(self, patterns: tuple[Pattern, ...]) -> Operator:
         ways = [(pattern, self._ways(pattern)) for pattern in patterns]
-        kept = tuple(pattern for pattern, found in ways if found == [Basic((pattern,))])
-        parts = [_once(found, pattern) for pattern, found in ways if found != [Basic((pattern,))]]
-        return reduce(Join, parts if parts and not kept else [Basic(kept), *parts])
+        kept = tuple(pattern for pattern, found in ways if found == [algebra.Basic((pattern,))])
+        parts = [_once(found, pattern) for pattern, found in ways if found != [algebra.Basic((pattern,))]]
+        return reduce(algebra.Join, parts if parts and not kept else [algebra.Basic(kept), *parts])
 
     def _ways(self, pattern: Pattern) -> list[Operator]:
         """Return the ways in which the triple may be entailed; if the ontology does not concern it, only by being
@@ -101,15 +79,15 @@ class _EntailmentRewriter:
         step, order = self._new("p"), self._ontology.sub_properties
         narrow = replace(pattern, predicate=step)
         if isinstance(pattern.predicate, Var):
-            return [Basic((pattern,)), *_along(narrow, (step.name, pattern.predicate.name), order.pairs)]
+            return [algebra.Basic((pattern,)), *_along(narrow, (step.name, pattern.predicate.name), order.pairs)]
         return _along(narrow, (step.name,), ((each,) for each in order.below(_term(pattern.predicate))))
 
     def _typed(self, pattern: Pattern) -> list[Operator]:
         """Entail a type by class, domain and range, if the predicate may be rdf:type."""
         kinds = self._ontology.sub_properties.above(RDF_TYPE)
         if isinstance(pattern.predicate, Var):
-            bound = Values((pattern.predicate.name,), _rows((each,) for each in kinds))
-            return [Join(each, bound) for each in self._classed(pattern.subject, pattern.object)]
+            bound = algebra.Values((pattern.predicate.name,), _rows((each,) for each in kinds))
+            return [algebra.Join(each, bound) for each in self._classed(pattern.subject, pattern.object)]
         return self._classed(pattern.subject, pattern.object) if _term(pattern.predicate) in kinds else []
 
     def _classed(self, subject: Node, class_: Node, *, own: bool = False) -> list[Operator]:
@@ -121,7 +99,7 @@ class _EntailmentRewriter:
         ranged = _along(Pattern(other, step, subject), *_paired(step, class_, ontology.ranges))
         # a literal is no subject
         nodes = Apply("||", (Apply("isiri", (subject,)), Apply("isblank", (subject,))))
-        return ways + ([Filter(each, (nodes,)) for each in ranged] if isinstance(subject, Var) else ranged)
+        return ways + ([algebra.Filter(each, (nodes,)) for each in ranged] if isinstance(subject, Var) else ranged)
 
     def _below(self, subject: Node, class_: Node, *, own: bool) -> list[Operator]:
         """Entail a type by a sub-class; with `own`, also by the class itself, which is a constant then."""
@@ -140,7 +118,7 @@ class _EntailmentRewriter:
         ontology, predicate = self._ontology, pattern.predicate
         return _stating(nodes, ontology.facts if isinstance(predicate, Var) else ontology.facts_with(_term(predicate)))
 
-    def _repeated(self, reach: Reach, path: Repeat) -> Operator:
+    def _repeated(self, reach: algebra.Reach, path: algebra.Repeat) -> Operator:
         """Rewrite a repeated path: data are matched by sub-properties, facts by themselves. Each pair counts once
         already."""
         wide = replace(reach, path=self._widened(path))
@@ -152,12 +130,12 @@ class _EntailmentRewriter:
 
     def _widened(self, path: Path) -> Path:
         match path:
-            case Link(predicate):
+            case algebra.Link(predicate):
                 below = sorted(self._ontology.sub_properties.below(predicate.term))
-                return path if len(below) == 1 else Either(tuple(Link(Const(each)) for each in below))
-            case Inverse(inner) | Repeat(inner):
+                return path if len(below) == 1 else algebra.Either(tuple(algebra.Link(Const(each)) for each in below))
+            case algebra.Inverse(inner) | algebra.Repeat(inner):
                 return replace(path, path=self._widened(inner))
-            case Chain(paths) | Either(paths):
+            case algebra.Chain(paths) | algebra.Either(paths):
                 return replace(path, paths=tuple(self._widened(each) for each in paths))
         return path
 
@@ -176,23 +154,23 @@ def _along(pattern: Pattern, names: Row, rows: Iterable[Row]) -> list[Operator]:
     """Return the ways to match the pattern with a predicate of the rows, which is their first column. Header predicates
     must be named in the pattern, as must a single one."""
     rows = _rows(rows)
-    stored = tuple(row for row in rows if row[0] not in HEADER_PREDICATES)
-    apart = [row for row in rows if row[0] in HEADER_PREDICATES or len(stored) == 1]
+    stored = tuple(row for row in rows if row[0] not in algebra.HEADER_PREDICATES)
+    apart = [row for row in rows if row[0] in algebra.HEADER_PREDICATES or len(stored) == 1]
     ways: list[Operator] = [
-        _met(Basic((replace(pattern, predicate=Const(row[0])),)), names[1:], (row[1:],)) for row in apart
+        _met(algebra.Basic((replace(pattern, predicate=Const(row[0])),)), names[1:], (row[1:],)) for row in apart
     ]
-    return ways + ([_met(Basic((pattern,)), names, stored)] if len(stored) > 1 else [])
+    return ways + ([_met(algebra.Basic((pattern,)), names, stored)] if len(stored) > 1 else [])
 
 
 def _met(operator: Operator, names: Row, rows: tuple[Row, ...]) -> Operator:
-    return Join(operator, Values(names, rows)) if names else operator
+    return algebra.Join(operator, algebra.Values(names, rows)) if names else operator
 
 
 def _stating(nodes: tuple[Node, ...], rows: Iterable[Row]) -> list[Operator]:
     """Return the rows that match the nodes, as solutions."""
     names = tuple(dict.fromkeys(node.name for node in nodes if isinstance(node, Var)))
     found = {tuple(bound[name] for name in names) for row in rows if (bound := _bound(nodes, row)) is not None}
-    return [Values(names, _rows(found))] if found else []
+    return [algebra.Values(names, _rows(found))] if found else []
 
 
 def _bound(nodes: tuple[Node, ...], row: Row) -> dict[str, str] | None:
@@ -204,10 +182,10 @@ def _bound(nodes: tuple[Node, ...], row: Row) -> dict[str, str] | None:
     return bound
 
 
-def _once(ways: list[Operator], pattern: Pattern | Reach) -> Operator:
+def _once(ways: list[Operator], pattern: Pattern | algebra.Reach) -> Operator:
     """Return the union of the ways, each solution once."""
-    whole = Basic((pattern,)) if isinstance(pattern, Pattern) else pattern
-    return Select(reduce(Union, ways), tuple(sorted(bound_variables(whole))), distinct=True)
+    whole = algebra.Basic((pattern,)) if isinstance(pattern, Pattern) else pattern
+    return algebra.Select(reduce(algebra.Union, ways), tuple(sorted(bound_variables(whole))), distinct=True)
 
 
 def _rows(rows: Iterable[Row]) -> tuple[Row, ...]:
@@ -226,11 +204,11 @@ def _check(rows: tuple[Row, ...] | frozenset[Row]) -> None:
 
 def _links(path: Path) -> list[Const]:
     match path:
-        case Link(predicate):
+        case algebra.Link(predicate):
             return [predicate]
-        case Inverse(inner) | Repeat(inner):
+        case algebra.Inverse(inner) | algebra.Repeat(inner):
             return _links(inner)
-        case Chain(paths) | Either(paths):
+        case algebra.Chain(paths) | algebra.Either(paths):
             return [each for part in paths for each in _links(part)]
     return []
 

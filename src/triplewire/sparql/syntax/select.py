@@ -7,19 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 
-from triplewire.sparql.algebra import (
-    Aggregate,
-    Apply,
-    Expression,
-    Extend,
-    Filter,
-    Group,
-    Operator,
-    Order,
-    Select,
-    Values,
-    Var,
-)
+from triplewire.sparql import algebra
+from triplewire.sparql.algebra import Apply, Expression, Operator, Var
 from triplewire.sparql.syntax.cursor import Cursor, ScopedOperator
 from triplewire.sparql.syntax.expressions import parse_bracketed, parse_call, parse_constraint, parse_expression
 from triplewire.sparql.syntax.groups import join_all, parse_group, parse_values
@@ -37,13 +26,15 @@ class SolutionModifiers:
 
     keys: tuple[tuple[str, Expression], ...] = ()
     having: tuple[Expression, ...] = ()
-    order: tuple[Order, ...] = ()
+    order: tuple[algebra.Order, ...] = ()
     limit: int | None = None
     offset: int = 0
-    values: Values | None = None
+    values: algebra.Values | None = None
 
 
-def parse_modifiers(cursor: Cursor, aggregates: dict[Aggregate, str], names: tuple[str, ...]) -> SolutionModifiers:
+def parse_modifiers(
+    cursor: Cursor, aggregates: dict[algebra.Aggregate, str], names: tuple[str, ...]
+) -> SolutionModifiers:
     """Parse the modifiers. Aggregates are added to those of the SELECT clause; `names` are the variables in scope."""
     keys = _keys(cursor, names)
     cursor.aggregates = aggregates
@@ -53,7 +44,7 @@ def parse_modifiers(cursor: Cursor, aggregates: dict[Aggregate, str], names: tup
     return SolutionModifiers(keys, having, order, limit, offset, _values(cursor))
 
 
-def _values(cursor: Cursor) -> Values | None:
+def _values(cursor: Cursor) -> algebra.Values | None:
     if not (word := cursor.accept("VALUES")):
         return None
     cursor.record_span("VALUES", word)
@@ -106,12 +97,12 @@ def _condition(cursor: Cursor) -> Expression | None:
     return parse_bracketed(cursor) if cursor.at("(") else parse_call(cursor)
 
 
-def _order(cursor: Cursor) -> tuple[Order, ...]:
+def _order(cursor: Cursor) -> tuple[algebra.Order, ...]:
     if not (word := cursor.accept("ORDER")):
         return ()
     cursor.record_span("ORDER BY", word)
     cursor.expect("BY")
-    found: list[Order] = []
+    found: list[algebra.Order] = []
     while (each := _comparator(cursor)) is not None:
         found.append(each)
     if not found:
@@ -119,14 +110,14 @@ def _order(cursor: Cursor) -> tuple[Order, ...]:
     return tuple(found)
 
 
-def _comparator(cursor: Cursor) -> Order | None:
+def _comparator(cursor: Cursor) -> algebra.Order | None:
     if direction := cursor.accept("ASC", "DESC"):
-        return Order(parse_bracketed(cursor), descending=direction.key == "DESC")
+        return algebra.Order(parse_bracketed(cursor), descending=direction.key == "DESC")
     if cursor.token.kind == "variable":
         cursor.count_term()
-        return Order(Var(parse_variable(cursor)))
+        return algebra.Order(Var(parse_variable(cursor)))
     value = _condition(cursor)
-    return None if value is None else Order(value)
+    return None if value is None else algebra.Order(value)
 
 
 def _slice(cursor: Cursor) -> tuple[int | None, int]:
@@ -152,7 +143,7 @@ class SelectLevel:
     """A pattern with its modifiers: the common part of SELECT and every other form with modifiers."""
 
     def __init__(
-        self, cursor: Cursor, where: ScopedOperator, given: SolutionModifiers, aggregates: dict[Aggregate, str]
+        self, cursor: Cursor, where: ScopedOperator, given: SolutionModifiers, aggregates: dict[algebra.Aggregate, str]
     ) -> None:
         self._cursor = cursor
         self._where = where
@@ -172,24 +163,24 @@ class SelectLevel:
         trailing = self._given.values.names if self._given.values else ()
         return tuple(dict.fromkeys((*self._where.names, *trailing)))
 
-    def everything(self, star: Token) -> Select:
+    def everything(self, star: Token) -> algebra.Select:
         if self._grouped:
             raise self._cursor.syntax_error("variables or expressions, as there is a GROUP BY or an aggregate", star)
         return self.projected(self.names)
 
-    def selection(self, items: tuple[SelectItem, ...]) -> Select:
+    def selection(self, items: tuple[SelectItem, ...]) -> algebra.Select:
         """Return the projection of a SELECT clause. Raises SparqlSyntax if it is not allowed."""
         self._check(items)
         return self.projected(tuple(item.name for item in items), items)
 
-    def projected(self, names: tuple[str, ...], items: tuple[SelectItem, ...] = ()) -> Select:
+    def projected(self, names: tuple[str, ...], items: tuple[SelectItem, ...] = ()) -> algebra.Select:
         """Apply, in this order: grouping, filters, VALUES, expressions, ordering, projection, slice."""
         computed = {item.name for item in items if item.value is not None}
         given = self._given
         order = tuple(replace(each, expression=self._sampled(each.expression, computed)) for each in given.order)
         having = tuple(self._sampled(each, set()) for each in given.having)
         operator = self._extended(self._filtered(having), items)
-        made = Select(operator, names, order=order, limit=given.limit, offset=given.offset)
+        made = algebra.Select(operator, names, order=order, limit=given.limit, offset=given.offset)
         return self._cursor.check_height(made, operator, *(each.expression for each in given.order))
 
     def _check(self, items: tuple[SelectItem, ...]) -> None:
@@ -214,7 +205,9 @@ class SelectLevel:
         def sample(variable: Var) -> Var:
             if variable.name.startswith(".") or variable.name in self._keys | computed:
                 return variable
-            return Var(self._aggregates.setdefault(Aggregate("sample", variable), f".agg{len(self._aggregates)}"))
+            return Var(
+                self._aggregates.setdefault(algebra.Aggregate("sample", variable), f".agg{len(self._aggregates)}")
+            )
 
         return map_variables(value, sample)
 
@@ -223,15 +216,17 @@ class SelectLevel:
         if self._grouped:
             aggregates = tuple((name, each) for each, name in self._aggregates.items())
             below = *(value for _, value in self._given.keys), *self._aggregates
-            operator = cursor.check_height(Group(operator, self._given.keys, aggregates), operator, *below)
+            operator = cursor.check_height(algebra.Group(operator, self._given.keys, aggregates), operator, *below)
         if having:
-            operator = cursor.check_height(Filter(operator, having), operator, *self._given.having)
+            operator = cursor.check_height(algebra.Filter(operator, having), operator, *self._given.having)
         return join_all(cursor, (operator, self._given.values)) if self._given.values else operator
 
     def _extended(self, operator: Operator, items: tuple[SelectItem, ...]) -> Operator:
         for item in items:
             if item.value is not None:
-                operator = self._cursor.check_height(Extend(operator, item.name, item.value), operator, item.value)
+                operator = self._cursor.check_height(
+                    algebra.Extend(operator, item.name, item.value), operator, item.value
+                )
         return operator
 
 
@@ -251,7 +246,7 @@ class SelectClause:
     reduced: bool
     star: Token | None
     items: tuple[SelectItem, ...] = ()
-    aggregates: dict[Aggregate, str] = field(default_factory=dict)
+    aggregates: dict[algebra.Aggregate, str] = field(default_factory=dict)
 
 
 def parse_select_clause(cursor: Cursor) -> SelectClause:
@@ -260,7 +255,7 @@ def parse_select_clause(cursor: Cursor) -> SelectClause:
     reduced = not distinct and bool(cursor.accept("REDUCED"))
     if star := cursor.accept("*"):
         return SelectClause(distinct, reduced, star)
-    aggregates: dict[Aggregate, str] = {}
+    aggregates: dict[algebra.Aggregate, str] = {}
     return SelectClause(distinct, reduced, None, _items(cursor, aggregates), aggregates)
 
 
@@ -283,12 +278,12 @@ def parse_where(cursor: Cursor) -> ScopedOperator:
     return parse_group(cursor)
 
 
-def parse_level(cursor: Cursor, pattern: ScopedOperator, aggregates: dict[Aggregate, str]) -> SelectLevel:
+def parse_level(cursor: Cursor, pattern: ScopedOperator, aggregates: dict[algebra.Aggregate, str]) -> SelectLevel:
     """Parse a pattern with its modifiers; `aggregates` are those of the SELECT clause."""
     return SelectLevel(cursor, pattern, parse_modifiers(cursor, aggregates, pattern.names), aggregates)
 
 
-def _items(cursor: Cursor, aggregates: dict[Aggregate, str]) -> tuple[SelectItem, ...]:
+def _items(cursor: Cursor, aggregates: dict[algebra.Aggregate, str]) -> tuple[SelectItem, ...]:
     found: dict[str, SelectItem] = {}
     cursor.aggregates = aggregates
     while cursor.token.kind == "variable" or cursor.at("("):

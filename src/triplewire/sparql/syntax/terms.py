@@ -12,20 +12,8 @@ from typing import Final
 import pyoxigraph as ox
 
 from triplewire.model.terms import RDF, TW, XSD
-from triplewire.sparql.algebra import (
-    Chain,
-    Const,
-    Either,
-    Inverse,
-    Link,
-    Negated,
-    Node,
-    Path,
-    Pattern,
-    Reach,
-    Repeat,
-    Var,
-)
+from triplewire.sparql import algebra
+from triplewire.sparql.algebra import Const, Node, Path, Pattern, Var
 from triplewire.sparql.syntax.cursor import Cursor
 from triplewire.sparql.syntax.lexer import Token
 
@@ -181,15 +169,15 @@ def parse_path(cursor: Cursor) -> Path:
         while bar := cursor.accept("|"):
             cursor.record_span("path `|`", bar)
             found.append(_path_sequence(cursor))
-    return found[0] if len(found) == 1 else Either(tuple(found))
+    return found[0] if len(found) == 1 else algebra.Either(tuple(found))
 
 
 def count_path_steps(path: Path) -> int:
     """Count the steps along predicates that are written in a path."""
     match path:
-        case Chain(paths) | Either(paths):
+        case algebra.Chain(paths) | algebra.Either(paths):
             return sum(map(count_path_steps, paths))
-        case Inverse(inner) | Repeat(inner):
+        case algebra.Inverse(inner) | algebra.Repeat(inner):
             return count_path_steps(inner)
     return 1
 
@@ -211,11 +199,11 @@ def _path_sequence(cursor: Cursor) -> Path:
     found = [_directed(cursor)]
     while cursor.accept("/"):
         found.append(_directed(cursor))
-    return found[0] if len(found) == 1 else Chain(tuple(found))
+    return found[0] if len(found) == 1 else algebra.Chain(tuple(found))
 
 
 def _directed(cursor: Cursor) -> Path:
-    return Inverse(_path_repeated(cursor)) if cursor.accept("^") else _path_repeated(cursor)
+    return algebra.Inverse(_path_repeated(cursor)) if cursor.accept("^") else _path_repeated(cursor)
 
 
 def _path_repeated(cursor: Cursor) -> Path:
@@ -224,7 +212,7 @@ def _path_repeated(cursor: Cursor) -> Path:
         return found
     cursor.record_span(f"path `{cursor.token.key}`")
     sign = cursor.take().key
-    return Repeat(found, 1 if sign == "+" else 0, once=sign == "?")
+    return algebra.Repeat(found, 1 if sign == "+" else 0, once=sign == "?")
 
 
 def _path_primary(cursor: Cursor) -> Path:
@@ -232,7 +220,7 @@ def _path_primary(cursor: Cursor) -> Path:
         cursor.record_span("path `!`", bang)
         return _negated(cursor)
     if not cursor.accept("("):
-        return Link(parse_predicate(cursor))
+        return algebra.Link(parse_predicate(cursor))
     found = parse_path(cursor)
     cursor.expect(")")
     return found
@@ -248,7 +236,7 @@ def _negated(cursor: Cursor) -> Path:
         while cursor.accept("|"):
             _excluded(cursor, forward, backward)
         cursor.expect(")")
-    return Negated(None if backward and not forward else tuple(forward), tuple(backward) if backward else None)
+    return algebra.Negated(None if backward and not forward else tuple(forward), tuple(backward) if backward else None)
 
 
 def _excluded(cursor: Cursor, forward: list[Const], backward: list[Const]) -> None:
@@ -265,7 +253,7 @@ class TripleParser:
     def __init__(self, cursor: Cursor, block: int | None) -> None:
         self._cursor = cursor
         self._block = block
-        self.found: list[Pattern | Reach] = []
+        self.found: list[Pattern | algebra.Reach] = []
 
     def statement(self, expected: str) -> None:
         """Parse one subject with its properties."""
@@ -294,8 +282,8 @@ class TripleParser:
         cursor = self._cursor
         if cursor.token.kind == "variable":
             return Var(cursor.take().text[1:])
-        found = Link(parse_predicate(cursor)) if self._block is None else parse_path(cursor)
-        return found.predicate if isinstance(found, Link) else found
+        found = algebra.Link(parse_predicate(cursor)) if self._block is None else parse_path(cursor)
+        return found.predicate if isinstance(found, algebra.Link) else found
 
     def _object(self, subject: Node, verb: Var | Const | Path) -> None:
         # reserved before the object's own triples, so that patterns are in reading order
@@ -372,7 +360,7 @@ class TripleParser:
         self.found.append(Pattern(cell, RDF_REST, following))
 
 
-def _triple(subject: Node, verb: Var | Const | Path, found: Node) -> Pattern | Reach:
+def _triple(subject: Node, verb: Var | Const | Path, found: Node) -> Pattern | algebra.Reach:
     if isinstance(verb, Var | Const):
         return Pattern(subject, verb, found)
-    return Reach(subject, verb, found)
+    return algebra.Reach(subject, verb, found)
