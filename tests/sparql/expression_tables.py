@@ -12,7 +12,7 @@ from tests.sparql.worlds import PREFIXES
 from triplewire.sparql import Dialect, Expression, facets_of, parse_query, to_sql
 from triplewire.sparql.algebra import Extend, Select
 from triplewire.sparql.compiler.expressions import ExpressionScope
-from triplewire.sparql.compiler.relations import JoinedSource, Relation, TableSource, render_select
+from triplewire.sparql.compiler.relations import Relation, TableSource, render_select
 from triplewire.sparql.compiler.terms import StoredTerm
 from triplewire.sparql.sql import VARCHAR, Sql, cast, column
 
@@ -49,7 +49,7 @@ def compiled(texts: Iterable[str], dialect: Dialect) -> str:
     scope = ExpressionScope(values, blanks=column("t", "i"))
     made = [scope.value(expression(text)).text() for text in texts]
     outputs = {f"r{index}": cast(sql, VARCHAR) for index, sql in enumerate(made)}
-    table = Relation((JoinedSource(TableSource("t", "t")),), lets=scope.lets)
+    table = Relation(lets=scope.lets).join(TableSource("t", "t"))
     return to_sql(render_select(table, {"i": column("t", "i"), **outputs}), dialect)
 
 

@@ -18,21 +18,13 @@ import duckdb
 import orjson
 import pyarrow as pa
 
+from triplewire.history import snapshots
 from triplewire.history.bloom_filters import BloomFilters
 from triplewire.history.dataset_statistics import StatisticsFile
 from triplewire.history.engines import QueryProfile, memory_limit_error, parse_profile, time_limit_error
 from triplewire.history.formats.columns import BATCH_ROWS
 from triplewire.history.pruning import ScannedFiles, ScanRewriter, ScanSource, ZoneMaps, find_scanned
 from triplewire.history.requests import QueryLimits
-from triplewire.history.snapshots import (
-    EVENTS,
-    HEADERS,
-    READ_COLUMNS,
-    TIME_COLUMNS,
-    IncrementalView,
-    SnapshotPortion,
-    SnapshotProgress,
-)
 from triplewire.history.statistics import DuplicateIndex, LakeStatistics
 from triplewire.history.visibility import HiddenInstances, VisibleRelations, narrow_to_visible, visible_scan
 from triplewire.model.errors import Unavailable
@@ -58,13 +50,14 @@ _TYPES = {
     "position": "BIGINT",
     "quad": "INTEGER",
     "object_number": "DOUBLE",
-    **dict.fromkeys(TIME_COLUMNS, "TIMESTAMP"),
+    **dict.fromkeys(snapshots.TIME_COLUMNS, "TIMESTAMP"),
 }
-EMPTY_ROW = ", ".join(f"CAST(NULL AS {_TYPES.get(name, 'VARCHAR')}) AS {name}" for name in READ_COLUMNS)
+EMPTY_ROW = ", ".join(f"CAST(NULL AS {_TYPES.get(name, 'VARCHAR')}) AS {name}" for name in snapshots.READ_COLUMNS)
 """The columns of an empty relation of quads."""
 
 _COLUMNS = ", ".join(
-    f"CAST(f.{name} AS TIMESTAMP) AS {name}" if name in TIME_COLUMNS else f"f.{name}" for name in READ_COLUMNS
+    f"CAST(f.{name} AS TIMESTAMP) AS {name}" if name in snapshots.TIME_COLUMNS else f"f.{name}"
+    for name in snapshots.READ_COLUMNS
 )
 _SUBJECT, _OBJECT = f"subject_{TERM_ID}", f"object_{TERM_ID}"
 # The table itself gives the next number, so that an interrupt at any point leaves no number that is used twice.
@@ -87,7 +80,7 @@ class QuadCache:
 
     def __init__(self, duck: duckdb.DuckDBPyConnection) -> None:
         self._duck = duck
-        self._progress = SnapshotProgress()
+        self._progress = snapshots.SnapshotProgress()
         self._numbers: dict[str, int] = {}
         self._rows = 0
         self._sorted = 0
@@ -96,12 +89,12 @@ class QuadCache:
     def holds(self, snapshot: Snapshot) -> bool:
         return self._progress.holds(snapshot)
 
-    def missing(self, snapshot: Snapshot) -> Sequence[SnapshotPortion]:
+    def missing(self, snapshot: Snapshot) -> Sequence[snapshots.SnapshotPortion]:
         if not self._progress.follows(snapshot):
             self.reset()
         return self._progress.missing(snapshot)
 
-    def add(self, portion: SnapshotPortion) -> None:
+    def add(self, portion: snapshots.SnapshotPortion) -> None:
         self._number_predicates(portion)
         self._duck.execute(_TERMS.format(rows=portion.relation))
         ((count,),) = self._duck.execute(_TAKE.format(rows=portion.relation)).fetchall()
@@ -121,13 +114,13 @@ class QuadCache:
         return self._numbers
 
     def reset(self) -> None:
-        self._progress, self._numbers, self._rows, self._sorted = SnapshotProgress(), {}, 0, 0
+        self._progress, self._numbers, self._rows, self._sorted = snapshots.SnapshotProgress(), {}, 0, 0
         self._duck.execute("CREATE OR REPLACE TEMP TABLE cached_predicates (predicate VARCHAR, number INTEGER)")
         self._duck.execute("CREATE OR REPLACE TEMP TABLE cached_terms (term VARCHAR, id INTEGER)")
         numbers = ", ".join(f"0 AS {name}" for name in (PREDICATE_NUMBER, _SUBJECT, _OBJECT))
         self._duck.execute(f"CREATE OR REPLACE TEMP TABLE {COPY} AS SELECT {EMPTY_ROW}, {numbers} WHERE false")
 
-    def _number_predicates(self, portion: SnapshotPortion) -> None:
+    def _number_predicates(self, portion: snapshots.SnapshotPortion) -> None:
         rows = self._duck.execute(f"SELECT DISTINCT predicate FROM {portion.relation}").fetchall()
         fresh = sorted(predicate for (predicate,) in rows if predicate not in self._numbers)
         for number, predicate in enumerate(fresh, len(self._numbers)):
@@ -138,7 +131,7 @@ class QuadCache:
 
 logger = logging.getLogger(__name__)
 
-_PLAIN = ", ".join(f"CAST({name} AS TIMESTAMP) AS {name}" for name in TIME_COLUMNS)
+_PLAIN = ", ".join(f"CAST({name} AS TIMESTAMP) AS {name}" for name in snapshots.TIME_COLUMNS)
 
 
 class DuckDbEngine:
@@ -172,7 +165,7 @@ class DuckDbEngine:
         self._hidden = HiddenInstances(self._duck)
         self._bloom_filters = BloomFilters(self._duck)
         self._duck.execute(f"CREATE TEMP VIEW quads AS FROM {COPY}")
-        self._duck.execute(f"CREATE TEMP VIEW events AS {EVENTS}")
+        self._duck.execute(f"CREATE TEMP VIEW events AS {snapshots.EVENTS}")
         # From here on only the lake can be read, and no setting can be changed.
         self._duck.execute(f"SET allowed_directories = [{quote_literal(str(directory.absolute()))}]")
         self._duck.execute("SET enable_external_access = false")
@@ -185,7 +178,7 @@ class DuckDbEngine:
                 self._catch_up(view, snapshot)
             return self.known(snapshot)
 
-    def _catch_up(self, view: IncrementalView, snapshot: Snapshot) -> None:
+    def _catch_up(self, view: snapshots.IncrementalView, snapshot: Snapshot) -> None:
         if sum(each.rows for each in view.missing(snapshot)) > CATCH_UP_QUADS:
             return
         while missing := view.missing(snapshot):
@@ -214,7 +207,7 @@ class DuckDbEngine:
             self._reads.save()
         return self._bloom_filters.build_next()
 
-    def _add(self, view: IncrementalView, portion: SnapshotPortion) -> bool:
+    def _add(self, view: snapshots.IncrementalView, portion: snapshots.SnapshotPortion) -> bool:
         try:
             view.add(portion)
         except duckdb.IOException:
@@ -224,7 +217,7 @@ class DuckDbEngine:
             return False
         return True
 
-    def _views(self, snapshot: Snapshot) -> tuple[IncrementalView, ...]:
+    def _views(self, snapshot: Snapshot) -> tuple[snapshots.IncrementalView, ...]:
         small = self._copies and snapshot.quads <= CACHED_QUADS
         return (
             (self._lake_statistics, self._duplicates, self._cache)
@@ -343,7 +336,7 @@ def _translate_errors(bounds: QueryLimits) -> Iterator[None]:
 def _source(paths: Sequence[str], relation: str, alias: str, numbers: tuple[int, ...]) -> str:
     """Return the rows of some files as `quads` or `events`."""
     quads = _stored_files([paths[number] for number in numbers])
-    source = quads if relation == "quads" else f"(SELECT {HEADERS} FROM {quads} WHERE quad = 0)"
+    source = quads if relation == "quads" else f"(SELECT {snapshots.HEADERS} FROM {quads} WHERE quad = 0)"
     return f"{source} AS {alias}"
 
 

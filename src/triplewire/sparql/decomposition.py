@@ -15,19 +15,12 @@ from itertools import count
 from typing import Literal, NoReturn
 
 from triplewire.model.terms import is_iri
-from triplewire.sparql import algebra
+from triplewire.sparql import algebra, traversal
 from triplewire.sparql.algebra import Apply, Const, Expression, Operator, Pattern, Query, Var
 from triplewire.sparql.conjunctions import Bind, Check, RowStep, UnboundedQuery, used_variables
 from triplewire.sparql.paths import translate_path
 from triplewire.sparql.rspql import Registration
 from triplewire.sparql.syntax.lexer import SourceSpan, unsupported
-from triplewire.sparql.traversal import (
-    conjuncts,
-    map_variables,
-    pattern_variables,
-    required_constant,
-    substitute_constants,
-)
 
 _MOST_VALUES_ROWS = 256
 """The most rows of VALUES that become conditions: each is a part of one."""
@@ -44,7 +37,7 @@ class FlatQuery:
     @property
     def matched(self) -> frozenset[str]:
         """Variables of patterns."""
-        return frozenset().union(*(pattern_variables(each) for each in self.patterns))
+        return frozenset().union(*(traversal.pattern_variables(each) for each in self.patterns))
 
     @property
     def stated(self) -> frozenset[str]:
@@ -79,7 +72,7 @@ class Flattener:
         return translate_path(reach, self._fresh)
 
     def filter(self, inner: FlatQuery, conditions: Iterable[Expression]) -> FlatQuery:
-        return inner.then(*(Check(_scoped(each, inner.scope)) for each in conjuncts(*conditions)))
+        return inner.then(*(Check(_scoped(each, inner.scope)) for each in traversal.conjuncts(*conditions)))
 
     def extend(self, inner: FlatQuery, name: str, expression: Expression) -> FlatQuery:
         return inner.then(Bind(name, _scoped(expression, inner.scope)))
@@ -136,12 +129,12 @@ def _may_lack(expression: Expression) -> bool:
 
 
 def _scoped(expression: Expression, scope: frozenset[str]) -> Expression:
-    return map_variables(expression, lambda variable: variable if variable.name in scope else algebra.UNBOUND)
+    return traversal.map_variables(expression, lambda variable: variable if variable.name in scope else algebra.UNBOUND)
 
 
 def _renamed(step: RowStep, old: str, new: str) -> RowStep:
     def rename(expression: Expression) -> Expression:
-        return map_variables(expression, lambda variable: Var(new) if variable.name == old else variable)
+        return traversal.map_variables(expression, lambda variable: Var(new) if variable.name == old else variable)
 
     if isinstance(step, Check):
         return Check(rename(step.condition))
@@ -156,13 +149,15 @@ def propagate_constants(flat: FlatQuery) -> PatternsAndSteps:
     known: dict[str, Const] = {}
     kept: list[RowStep] = []
     for step in (*(Check(_among(each)) for each in flat.tables), *flat.steps):
-        found = required_constant(step.condition) if isinstance(step, Check) else None
+        found = traversal.required_constant(step.condition) if isinstance(step, Check) else None
         if found is None or found[0] in known or not _accepts_constant(flat.patterns, *found):
             kept.append(step)
         else:
             known[found[0]] = found[1]
     first = (Bind(name, constant) for name, constant in known.items())
-    return tuple(substitute_constants(each, known) for each in flat.patterns), tuple(_drop_unused([*first, *kept]))
+    return tuple(traversal.substitute_constants(each, known) for each in flat.patterns), tuple(
+        _drop_unused([*first, *kept])
+    )
 
 
 def _accepts_constant(patterns: Iterable[Pattern], name: str, constant: Const) -> bool:

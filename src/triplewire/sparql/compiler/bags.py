@@ -16,14 +16,7 @@ from triplewire.model.terms import RDF
 from triplewire.sparql import sql
 from triplewire.sparql.algebra import Bag, Family
 from triplewire.sparql.compiler.contexts import Context, PathClosure, QueryBuild, RelationDefinition
-from triplewire.sparql.compiler.relations import (
-    JoinedSource,
-    OutputColumns,
-    Relation,
-    SqlValue,
-    TableSource,
-    render_select,
-)
+from triplewire.sparql.compiler.relations import OutputColumns, Relation, SqlValue, TableSource, render_select
 from triplewire.sparql.compiler.terms import StoredTerm
 from triplewire.sparql.compiler.values import ANY, Value
 from triplewire.sparql.sql import Sql, call, case, cast, equal, every, number, text
@@ -137,7 +130,7 @@ def compile_bag(context: Context, bag: Bag) -> Relation:
     relation = context.start()
     met = equal(sql.column(alias, "position"), relation.keys["position"])
     name, member = define_members(context.build, bag.predicate.term, alias)
-    relation = replace(relation, sources=(*relation.sources, JoinedSource(TableSource(name, alias)))).where(met)
+    relation = relation.join(TableSource(name, alias)).where(met)
     relation = relation.with_values(**{bag.member: member})
     masked = relation.with_values(**{_MASK: SqlValue(_mask(context, relation, bag))})
     return _group_masks(context, context.build.close(masked.project([_MASK])), bag)

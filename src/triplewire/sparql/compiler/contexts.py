@@ -19,7 +19,6 @@ from triplewire.sparql.algebra import Dataset, Node, Operator
 from triplewire.sparql.compiler.expressions import ExpressionScope
 from triplewire.sparql.compiler.relations import (
     Exports,
-    JoinedSource,
     Relation,
     RelationSource,
     Rendering,
@@ -91,12 +90,10 @@ class QueryBuild:
         """Close a relation: make it a sub-query, with its constants as they are or as columns."""
         exports = Exports(relation, self.names, rendering)
         alias = self.alias("s")
-        return Relation(
-            sources=(JoinedSource(SubquerySource(exports, alias)),),
-            values=carry_values(exports, alias, constants=constants),
-            keys={name: exports.key(alias, name) for name in relation.keys},
-            rows="set" if rendering is render_distinct else relation.rows,
-        )
+        keys = {name: exports.key(alias, name) for name in relation.keys}
+        values = carry_values(exports, alias, constants=constants)
+        rows = "set" if rendering is render_distinct else relation.rows
+        return Relation(values=values, keys=keys, rows=rows).join(SubquerySource(exports, alias))
 
     def settle(self, relation: Relation) -> Relation:
         """Return the relation with every solution as often as it counts."""
@@ -127,13 +124,8 @@ class EvaluationFrame:
 
     def read(self, alias: str) -> Relation:
         keys = {name: self.exports.key(alias, name) for name in self.exports.relation.keys}
-        rows = self.exports.relation.rows
-        return Relation(
-            (JoinedSource(TableSource(self.name, alias)),),
-            values=carry_values(self.exports, alias),
-            keys=keys,
-            rows=rows,
-        )
+        values = carry_values(self.exports, alias)
+        return Relation(values=values, keys=keys, rows=self.exports.relation.rows).join(TableSource(self.name, alias))
 
 
 @dataclass(frozen=True)

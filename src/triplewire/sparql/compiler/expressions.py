@@ -8,15 +8,9 @@ from functools import partial
 
 from triplewire.model.errors import Unsupported
 from triplewire.sparql.algebra import Apply, Const, Exists, Expression, Family, Param, Var
+from triplewire.sparql.compiler import functions
 from triplewire.sparql.compiler.arithmetic import BindSql
 from triplewire.sparql.compiler.comparisons import holds_equal, holds_ordered
-from triplewire.sparql.compiler.functions import (
-    BINDING_FUNCTIONS,
-    FUNCTIONS,
-    VOLATILE_FUNCTIONS,
-    bind_value,
-    effective_boolean,
-)
 from triplewire.sparql.compiler.relations import Lets
 from triplewire.sparql.compiler.strings import labelled_blank_node
 from triplewire.sparql.compiler.terms import ConstantValue, DerivedTerm, StoredTerm
@@ -127,21 +121,21 @@ class ExpressionScope:
                 return self._applied(op, args)
 
     def _applied(self, op: str, args: tuple[Expression, ...]) -> Value:
-        if op in FUNCTIONS:
-            return FUNCTIONS[op](*(self._lean(each) for each in args))
-        if op in BINDING_FUNCTIONS:
-            return BINDING_FUNCTIONS[op](self.lets.bind, *(self._held(each) for each in args))
-        if op in VOLATILE_FUNCTIONS and not args:
-            return VOLATILE_FUNCTIONS[op](self.lets.bind, len(self.lets.values))
+        if op in functions.FUNCTIONS:
+            return functions.FUNCTIONS[op](*(self._lean(each) for each in args))
+        if op in functions.BINDING_FUNCTIONS:
+            return functions.BINDING_FUNCTIONS[op](self.lets.bind, *(self._held(each) for each in args))
+        if op in functions.VOLATILE_FUNCTIONS and not args:
+            return functions.VOLATILE_FUNCTIONS[op](self.lets.bind, len(self.lets.values))
         raise Unsupported(op.upper())
 
     def _held(self, expression: Expression) -> Value:
-        return bind_value(self.value(expression), self.lets.bind)
+        return functions.bind_value(self.value(expression), self.lets.bind)
 
     def _lean(self, expression: Expression) -> Value:
         """Bind nested conditions, because they grow with each operator around them."""
         found = self.value(expression)
-        return bind_value(found, self.lets.bind) if isinstance(found, ComputedBoolean) else found
+        return functions.bind_value(found, self.lets.bind) if isinstance(found, ComputedBoolean) else found
 
     def truth(self, expression: Expression) -> Sql:
         """TRUE, FALSE or NULL: the effective boolean value of an expression."""
@@ -159,7 +153,7 @@ class ExpressionScope:
                     raise Unsupported("EXISTS")
                 return self.exists(expression)
         found = self.value(expression)
-        return found.condition if isinstance(found, ComputedBoolean) else effective_boolean(found)
+        return found.condition if isinstance(found, ComputedBoolean) else functions.effective_boolean(found)
 
     def holds(self, expression: Expression) -> Sql:
         """TRUE exactly where the filter is true; elsewhere FALSE or NULL, which a WHERE does not tell apart.

@@ -17,7 +17,7 @@ from triplewire.sparql.algebra import Apply, Const, Expression, Operator, Var
 from triplewire.sparql.compiler.contexts import Context, same_keys
 from triplewire.sparql.compiler.expressions import ExpressionScope
 from triplewire.sparql.compiler.joins import is_certain, semi_join, unify_relations
-from triplewire.sparql.compiler.relations import BareTerm, InlineLets, JoinedSource, Relation, SqlValue, render_distinct
+from triplewire.sparql.compiler.relations import BareTerm, InlineLets, Relation, SqlValue, render_distinct
 from triplewire.sparql.compiler.values import ANY
 from triplewire.sparql.sql import Sql, every, number, present
 from triplewire.sparql.traversal import bound_variables, mentioned_variables
@@ -46,10 +46,10 @@ def flag_exists(context: Context, relation: Relation, exists: algebra.Exists) ->
     is a value, because the relation may be read again under another name before the condition is."""
     relation, keys, right = _evaluate_in_frame(context, context.build.without_lets(relation), exists)
     (source,) = right.sources
-    joined = JoinedSource(source.source, "left", every(*same_keys(keys, right.keys)))
+    joined = relation.join(source.source, "left", every(*same_keys(keys, right.keys)))
     name = context.build.alias(".exists")
     found = SqlValue(present(right.keys[FOUND_COLUMN]))
-    return replace(relation, sources=(*relation.sources, joined)).with_values(**{name: found}), name
+    return joined.with_values(**{name: found}), name
 
 
 def _split(operator: Operator) -> tuple[Operator, tuple[Expression, ...]]:

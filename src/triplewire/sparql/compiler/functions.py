@@ -22,27 +22,10 @@ from sqlglot import exp
 
 from triplewire.model.terms import is_iri
 from triplewire.sparql.algebra import Apply, Const, Expression, Family, Param, Var
+from triplewire.sparql.compiler import strings
 from triplewire.sparql.compiler.arithmetic import BindSql, arithmetic, make_rounding, random_number
 from triplewire.sparql.compiler.casts import CASTS, make_date_part, strdt, timezone, tz
 from triplewire.sparql.compiler.comparisons import compare_equal, compare_ordered, same_term
-from triplewire.sparql.compiler.strings import (
-    concat_strings,
-    encode_for_uri,
-    fresh_blank_node,
-    lang_matches,
-    make_digest,
-    make_iri,
-    make_string_function,
-    make_struuid,
-    make_uuid,
-    match_regex,
-    replace_matches,
-    str_after,
-    str_before,
-    strlang,
-    strlen,
-    substr,
-)
 from triplewire.sparql.compiler.values import NUMERIC, STRINGS, ComputedBoolean, ComputedIri, ComputedString, Value
 from triplewire.sparql.sql import Sql, call, case, compare, equal, every, is_null, negate, some, text
 
@@ -205,7 +188,7 @@ FUNCTIONS: Mapping[str, Callable[..., Value]] = {
     "strstarts": _matching("TW_STARTS"),
     "strends": _matching("TW_ENDS"),
     "contains": _matching("TW_CONTAINS"),
-    "regex": match_regex,
+    "regex": strings.match_regex,
     **ONTOLOGY_FUNCTIONS,
 }
 """Operators and functions by the name that the algebra gives them, which compute so little that it may be repeated.
@@ -215,32 +198,32 @@ BINDING_FUNCTIONS: Mapping[str, Callable[..., Value]] = {
     **{op: partial(_arithmetic, op) for op in ("+", "-", "*", "/")},
     **{name: make_rounding(name) for name in ("abs", "ceil", "floor", "round")},
     **{name: make_date_part(name) for name in ("year", "month", "day", "hours", "minutes", "seconds")},
-    **{name: make_digest(name) for name in ("md5", "sha1", "sha256", "sha384", "sha512")},
+    **{name: strings.make_digest(name) for name in ("md5", "sha1", "sha256", "sha384", "sha512")},
     "timezone": timezone,
     "tz": tz,
-    "strlen": strlen,
-    "ucase": make_string_function("TW_UPPER"),
-    "lcase": make_string_function("TW_LOWER"),
-    "encode_for_uri": encode_for_uri,
-    "concat": concat_strings,
-    "substr": substr,
-    "strbefore": str_before,
-    "strafter": str_after,
-    "replace": replace_matches,
-    "langmatches": lang_matches,
-    "strlang": strlang,
+    "strlen": strings.strlen,
+    "ucase": strings.make_string_function("TW_UPPER"),
+    "lcase": strings.make_string_function("TW_LOWER"),
+    "encode_for_uri": strings.encode_for_uri,
+    "concat": strings.concat_strings,
+    "substr": strings.substr,
+    "strbefore": strings.str_before,
+    "strafter": strings.str_after,
+    "replace": strings.replace_matches,
+    "langmatches": strings.lang_matches,
+    "strlang": strings.strlang,
     "strdt": strdt,
-    "iri": make_iri,
-    "uri": make_iri,
+    "iri": strings.make_iri,
+    "uri": strings.make_iri,
     **CASTS,
 }
 """Functions that use a value more than once; they take `bind` first."""
 
 VOLATILE_FUNCTIONS: Mapping[str, Callable[[BindSql, int], Value]] = {
     "rand": random_number,
-    "uuid": make_uuid,
-    "struuid": make_struuid,
-    "bnode": fresh_blank_node,
+    "uuid": strings.make_uuid,
+    "struuid": strings.make_struuid,
+    "bnode": strings.fresh_blank_node,
 }
 """Functions without arguments that return another value at each call; they take a number for each call."""
 

@@ -16,7 +16,6 @@ from triplewire.sparql.compiler.contexts import Context, same_keys
 from triplewire.sparql.compiler.relations import (
     Exports,
     InlineLets,
-    JoinedSource,
     Multiplicity,
     Relation,
     SubquerySource,
@@ -134,12 +133,8 @@ def left_join(context: Context, left: Relation, right: Relation, conditions: Seq
     outer = {
         name: unify_values(value, maybe[name])[0] if name in shared else value for name, value in left.values.items()
     }
-    return replace(
-        left,
-        sources=(*left.sources, JoinedSource(source.source, "left", on)),
-        values={**maybe, **outer},
-        rows=join_multiplicity(context, left, right),
-    )
+    rows = join_multiplicity(context, left, right)
+    return replace(left.join(source.source, "left", on), values={**maybe, **outer}, rows=rows)
 
 
 def align_rows(context: Context, left: Relation, right: Relation) -> tuple[Relation, Relation]:
@@ -166,11 +161,7 @@ def _natural(left: Relation, right: Relation) -> bool:
 
 def _rooted(context: Context, relation: Relation) -> Relation:
     """Add a source, if there is none, for others to be joined to."""
-    return (
-        relation
-        if relation.sources
-        else replace(relation, sources=(JoinedSource(UnitSource(context.build.alias("u"))),))
-    )
+    return relation if relation.sources else relation.join(UnitSource(context.build.alias("u")))
 
 
 def _single(relation: Relation) -> Relation | None:
@@ -197,7 +188,7 @@ def semi_join(context: Context, left: Relation, right: Relation, on: Iterable[Sq
     left = _rooted(context, left)
     (source,) = right.sources
     condition = every(*right.conditions, *on)
-    return replace(left, sources=(*left.sources, JoinedSource(source.source, "semi" if wanted else "anti", condition)))
+    return left.join(source.source, "semi" if wanted else "anti", condition)
 
 
 def subtract_relation(context: Context, left: Relation, right: Relation) -> Relation:
@@ -249,12 +240,9 @@ def union_relations(context: Context, union: Union) -> Relation:
     branches = [context.build.settle(context.compile(each)) for each in _flat(union)]
     exports = UnionExports(branches, context.build.names)
     alias = context.build.alias("s")
-    return Relation(
-        sources=(JoinedSource(SubquerySource(exports, alias)),),
-        values=carry_values(exports, alias),
-        keys={name: exports.key(alias, name) for name in branches[0].keys},
-        rows="bag" if context.counted else "set",
-    )
+    keys = {name: exports.key(alias, name) for name in branches[0].keys}
+    rows: Multiplicity = "bag" if context.counted else "set"
+    return Relation(values=carry_values(exports, alias), keys=keys, rows=rows).join(SubquerySource(exports, alias))
 
 
 def _flat(operator: Operator) -> list[Operator]:

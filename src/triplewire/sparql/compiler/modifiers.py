@@ -15,7 +15,6 @@ from triplewire.sparql.compiler.comparisons import order_keys
 from triplewire.sparql.compiler.contexts import Context
 from triplewire.sparql.compiler.filters import extend_relation
 from triplewire.sparql.compiler.relations import (
-    JoinedSource,
     OutputColumns,
     Relation,
     SqlValue,
@@ -261,7 +260,7 @@ def _triples(relation: Relation, parts: Sequence[Sql]) -> exp.Select:
 def _describe(query: Query, context: Context) -> exp.Query:
     """All triples of which a resource is the subject, and, if it is an event, all of that."""
     alias = context.build.alias("q")
-    quads = Relation((JoinedSource(TableSource("quads", alias)),))
+    quads = Relation().join(TableSource("quads", alias))
     terms = [node.term for node in query.described if isinstance(node, Const)]
     wanted = [sql.among(sql.column(alias, end), terms) for end in ("subject", "graph")] if terms else []
     names = [node.name for node in query.described if isinstance(node, Var)]

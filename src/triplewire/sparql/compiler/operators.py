@@ -22,7 +22,6 @@ from triplewire.sparql.compiler.modifiers import compile_select
 from triplewire.sparql.compiler.patterns import bind_nodes, compile_path, compile_values, match_patterns
 from triplewire.sparql.compiler.relations import (
     BareTerm,
-    JoinedSource,
     Relation,
     TableSource,
     render_distinct,
@@ -139,12 +138,8 @@ def _rows_relation(names: Sequence[str], families: Mapping[str, Family]) -> Rela
         name: BareTerm(ROWS_RELATION, f"v{index}", frozenset({families[name]}) if name in families else ANY)
         for index, name in enumerate(names)
     }
-    return Relation(
-        (JoinedSource(TableSource(ROWS_RELATION, ROWS_RELATION)),),
-        values=values,
-        keys={"row": column(ROWS_RELATION, "row")},
-        rows="bag",
-    )
+    relation = Relation(values=values, keys={"row": column(ROWS_RELATION, "row")}, rows="bag")
+    return relation.join(TableSource(ROWS_RELATION, ROWS_RELATION))
 
 
 def _apply_step(context: Context, relation: Relation, step: RowStep) -> Relation:

@@ -21,7 +21,6 @@ from triplewire.sparql.compiler.contexts import Context, PathClosure, PathPairs,
 from triplewire.sparql.compiler.joins import join_relations, unify_values
 from triplewire.sparql.compiler.relations import (
     BareTerm,
-    JoinedSource,
     Relation,
     RelationSource,
     TableSource,
@@ -90,7 +89,7 @@ def _scan(context: Context, relation: Relation, pattern: Pattern, alias: str) ->
             StoredTerm(alias, "object", kind.families, kind.short, always_zoned=kind.zoned, identified=identified),
         ),
     ]
-    relation = replace(relation, sources=(*relation.sources, JoinedSource(context.quads(alias))))
+    relation = relation.join(context.quads(alias))
     predicate = statistics.numbers.get(_term(pattern.predicate))
     if predicate is not None:
         relation = relation.where(equal(column(alias, PREDICATE_NUMBER), number(predicate)))
@@ -104,7 +103,7 @@ def _scan_headers(context: Context, relation: Relation, pattern: Pattern, header
     if name is not None and name in relation.headers:
         return bind_nodes(relation, [(pattern.object, header_value(relation.headers[name], header))])
     alias = context.build.alias("e")
-    relation = replace(relation, sources=(*relation.sources, JoinedSource(context.headers(alias))))
+    relation = relation.join(context.headers(alias))
     headers = {**relation.headers, **({} if name is None else {name: alias})}
     relation = replace(_restrict_graph(context, relation, alias), headers=headers)
     bindings: list[tuple[Node, Value]] = [
@@ -156,8 +155,7 @@ def _in_dataset(graphs: tuple[str, ...] | None, alias: str) -> Iterator[Sql]:
 def _with_graph(context: Context, relation: Relation) -> Relation:
     """The empty pattern in GRAPH: once for each graph."""
     alias = context.build.alias("e")
-    relation = replace(relation, sources=(*relation.sources, JoinedSource(context.headers(alias))))
-    return _restrict_graph(context, relation, alias)
+    return _restrict_graph(context, relation.join(context.headers(alias)), alias)
 
 
 def _term(node: Node) -> str:
@@ -221,9 +219,7 @@ def compile_values(context: Context, values: algebra.Values) -> Relation:
     rows = InlineRows(values.names, values.rows, context.build.alias("t"), {})
     found = {name: _inline_term(rows, index) for index, name in enumerate(values.names)}
     once = not context.counted or len(set(values.rows)) == len(values.rows)
-    return join_relations(
-        context, relation, Relation((JoinedSource(rows),), values=found, rows="set" if once else "bag")
-    )
+    return join_relations(context, relation, Relation(values=found, rows="set" if once else "bag").join(rows))
 
 
 def _bind_terms(relation: Relation, terms: dict[str, str]) -> Relation:
@@ -261,7 +257,7 @@ def _compile_repeated(context: Context, reach: algebra.Reach, path: algebra.Repe
         return _compile_repeated(context, algebra.Reach(reach.object, back, reach.subject), back)
     alias = context.build.alias("p")
     name = _pairs(context, reach, path)
-    relation = Relation((JoinedSource(TableSource(name, alias)),), keys=_keys(context, alias))
+    relation = Relation(keys=_keys(context, alias)).join(TableSource(name, alias))
     ends: list[tuple[Node, Value]] = [
         (reach.subject, BareTerm(alias, "s", ANY)),
         (reach.object, BareTerm(alias, "o", ANY)),

@@ -133,6 +133,9 @@ class Relation:
         known = set(self.conditions)
         return replace(self, conditions=(*self.conditions, *(each for each in conditions if each not in known)))
 
+    def join(self, source: RelationSource, kind: JoinKind = "cross", on: Sql | None = None) -> Relation:
+        return replace(self, sources=(*self.sources, JoinedSource(source, kind, on)))
+
     def with_values(self, **values: Value) -> Relation:
         return replace(self, values={**self.values, **values})
 

@@ -27,6 +27,7 @@ from triplewire.sparql.compiler.relations import (
     JoinedSource,
     OutputColumns,
     Relation,
+    RelationSource,
     TableSource,
     render_distinct,
     render_select,
@@ -96,8 +97,8 @@ def _pairs(
     values: dict[str, Value] = {
         parameter_variable(index): parameter_value(Param(index, family)) for index, family in constants.items()
     }
-    sources = (JoinedSource(TableSource("constants", CONSTANTS_ALIAS)),)
-    start = Relation(sources, values=values, keys={"subscription": column(CONSTANTS_ALIAS, "subscription")})
+    start = Relation(values=values, keys={"subscription": column(CONSTANTS_ALIAS, "subscription")})
+    start = start.join(TableSource("constants", CONSTANTS_ALIAS))
     relation = match_patterns(context.uncounted(), tuple(patterns), start)
     if now or "position" not in relation.keys:
         relation = _with_event(context, relation)
@@ -110,9 +111,9 @@ def _with_event(context: Context, relation: Relation) -> Relation:
     position = column(alias, "position")
     same = [equal(position, relation.keys["position"])] if "position" in relation.keys else []
     keys = {"position": position, **relation.keys}
-    sources = (*relation.sources, JoinedSource(TableSource("events", alias)))
-    moment = HeaderTime(column(alias, "received"))
-    return replace(relation, sources=sources, keys=keys).where(*same).with_values(**{NOW: moment})
+    received = HeaderTime(column(alias, "received"))
+    relation = replace(relation, keys=keys).join(TableSource("events", alias))
+    return relation.where(*same).with_values(**{NOW: received})
 
 
 def required_patterns(where: Operator) -> Iterable[Pattern]:
@@ -194,25 +195,14 @@ def _ontology_join(
     return OntologyJoin(row, ClosureSource(alias, sought.relation, sought.reflexive, known), conditions)
 
 
-def order_sources(
-    query: Conjunction, aliases: Sequence[str], sought: Sequence[OntologyJoin]
-) -> tuple[JoinedSource, ...]:
+def order_sources(query: Conjunction, aliases: Sequence[str], sought: Sequence[OntologyJoin]) -> list[RelationSource]:
     """Order look-ups for joining. If only look-ups lead from events to subscriptions, one of them comes first."""
-    constants, rows = (
-        JoinedSource(TableSource("constants", CONSTANTS_ALIAS)),
-        {each: JoinedSource(TableSource("quads", each)) for each in aliases},
-    )
+    constants = TableSource("constants", CONSTANTS_ALIAS)
+    rows = {each: TableSource("quads", each) for each in aliases}
     if not sought or _has_equality(query):
-        return (constants, *rows.values(), *(JoinedSource(each.source) for each in sought))
+        return [constants, *rows.values(), *(each.source for each in sought)]
     first, *others = sought
-    leading = rows.pop(first.row)
-    return (
-        leading,
-        JoinedSource(first.source),
-        constants,
-        *rows.values(),
-        *(JoinedSource(each.source) for each in others),
-    )
+    return [rows.pop(first.row), first.source, constants, *rows.values(), *(each.source for each in others)]
 
 
 def _has_equality(query: Conjunction) -> bool:
@@ -266,7 +256,7 @@ def _parts(query: Conjunction, *, plain: bool, first: int | None) -> tuple[Relat
     aliases = dict.fromkeys([*leading, base, *(scan.alias for scan in scans)])
     sought = find_ontology_joins(query, scans, scope)
     relation = Relation(
-        sources=order_sources(query, [*aliases], [*sought.values()]),
+        sources=tuple(map(JoinedSource, order_sources(query, [*aliases], [*sought.values()]))),
         conditions=(
             *_together(scans, base),
             *joined,

@@ -12,15 +12,7 @@ from typing import Final
 
 from triplewire.model.errors import InputError
 from triplewire.model.terms import RDF, RDF_TYPE, is_iri
-from triplewire.sparql.entailment.ontologies import (
-    EQUIVALENCES,
-    OWL,
-    RDFS,
-    SUB_CLASS,
-    SUB_PROPERTY,
-    Hierarchy,
-    build_ontology,
-)
+from triplewire.sparql.entailment import ontologies
 from triplewire.sparql.paths import Triple
 
 CLOSURE_ROWS: Final = 1_000_000
@@ -28,12 +20,12 @@ CLOSURE_ROWS: Final = 1_000_000
 150 MB."""
 
 
-SAME_AS = f"<{OWL}sameAs>"
-_TRANSITIVE = f"<{OWL}TransitiveProperty>"
-_CHAIN = f"<{OWL}propertyChainAxiom>"
-_CLASS, _THING = f"<{OWL}Class>", f"<{OWL}Thing>"
+SAME_AS = f"<{ontologies.OWL}sameAs>"
+_TRANSITIVE = f"<{ontologies.OWL}TransitiveProperty>"
+_CHAIN = f"<{ontologies.OWL}propertyChainAxiom>"
+_CLASS, _THING = f"<{ontologies.OWL}Class>", f"<{ontologies.OWL}Thing>"
 _FIRST, _REST = f"<{RDF}first>", f"<{RDF}rest>"
-_VOCABULARIES = tuple(f"<{each}" for each in (RDF, OWL, RDFS))
+_VOCABULARIES = tuple(f"<{each}" for each in (RDF, ontologies.OWL, ontologies.RDFS))
 
 
 def infer_triples(triples: Iterable[Triple]) -> frozenset[Triple]:
@@ -53,31 +45,31 @@ def infer_triples(triples: Iterable[Triple]) -> frozenset[Triple]:
 
 def _check_size(triples: frozenset[Triple]) -> None:
     """Check the size of hierarchies beforehand, because the library computes any closure."""
-    build_ontology(triples)
+    ontologies.build_ontology(triples)
     transitive = {subject for subject, predicate, kind in triples if predicate == RDF_TYPE and kind == _TRANSITIVE}
     for property_ in (*sorted(transitive), SAME_AS):
         pairs = {(subject, object_) for subject, predicate, object_ in triples if predicate == property_}
         turned = {(object_, subject) for subject, object_ in pairs} if property_ == SAME_AS else set[tuple[str, str]]()
-        _ = Hierarchy(frozenset(pairs | turned)).pairs
+        _ = ontologies.Hierarchy(frozenset(pairs | turned)).pairs
 
 
 def _of_schema(triples: frozenset[Triple], lists: _Lists) -> Iterator[Triple]:
     """Rules scm-eqc1, scm-eqp1, scm-cls, scm-int, scm-uni and cls-oo."""
     for subject, predicate, object_ in triples:
-        if predicate in EQUIVALENCES:
-            yield subject, EQUIVALENCES[predicate], object_
-            yield object_, EQUIVALENCES[predicate], subject
+        if predicate in ontologies.EQUIVALENCES:
+            yield subject, ontologies.EQUIVALENCES[predicate], object_
+            yield object_, ontologies.EQUIVALENCES[predicate], subject
         elif predicate == RDF_TYPE and object_ == _CLASS:
-            yield subject, SUB_CLASS, _THING
+            yield subject, ontologies.SUB_CLASS, _THING
         elif predicate in _OF_LISTS:
             for member in lists.members(object_):
                 yield _OF_LISTS[predicate](subject, member)
 
 
 _OF_LISTS: Mapping[str, Callable[[str, str], Triple]] = {
-    f"<{OWL}intersectionOf>": lambda whole, part: (whole, SUB_CLASS, part),
-    f"<{OWL}unionOf>": lambda whole, part: (part, SUB_CLASS, whole),
-    f"<{OWL}oneOf>": lambda whole, part: (part, RDF_TYPE, whole),
+    f"<{ontologies.OWL}intersectionOf>": lambda whole, part: (whole, ontologies.SUB_CLASS, part),
+    f"<{ontologies.OWL}unionOf>": lambda whole, part: (part, ontologies.SUB_CLASS, whole),
+    f"<{ontologies.OWL}oneOf>": lambda whole, part: (part, RDF_TYPE, whole),
 }
 
 
@@ -147,7 +139,7 @@ def _term(terms: Mapping[str, str], name: str) -> str:
 ClosureRow = tuple[str, str, str]
 """The name of a relation or the term of a property; a lower and an upper term."""
 
-_NO_FACTS = (RDF_TYPE, f"<{RDFS}", f"<{OWL}")
+_NO_FACTS = (RDF_TYPE, f"<{ontologies.RDFS}", f"<{ontologies.OWL}")
 """Prefixes of predicates whose triples are about the schema, or have a relation of their own."""
 
 
@@ -163,8 +155,8 @@ def compute_closure(triples: Iterable[Triple], limit: int = CLOSURE_ROWS) -> Seq
 
 
 def _rows(triples: frozenset[Triple]) -> Iterator[ClosureRow]:
-    for predicate in (SUB_CLASS, SUB_PROPERTY):
-        order = Hierarchy(
+    for predicate in (ontologies.SUB_CLASS, ontologies.SUB_PROPERTY):
+        order = ontologies.Hierarchy(
             frozenset((subject, object_) for subject, each, object_ in triples if each == predicate)
         ).pairs
         for lower, upper in order:

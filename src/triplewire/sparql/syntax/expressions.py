@@ -7,18 +7,9 @@ from collections.abc import Callable
 
 from triplewire.model.terms import XSD
 from triplewire.sparql.algebra import Aggregate, Apply, Const, Exists, Expression, Var
+from triplewire.sparql.syntax import terms
 from triplewire.sparql.syntax.cursor import Cursor
 from triplewire.sparql.syntax.lexer import Token
-from triplewire.sparql.syntax.terms import (
-    at_iri,
-    at_literal,
-    parse_iri,
-    parse_iri_text,
-    parse_literal_term,
-    parse_string,
-    parse_variable,
-    skip_triple,
-)
 
 _ONE = (
     "STR LANG DATATYPE IRI URI ABS CEIL FLOOR ROUND STRLEN UCASE LCASE ENCODE_FOR_URI YEAR MONTH DAY HOURS MINUTES "
@@ -81,7 +72,7 @@ class CallParser:
             return cursor.check_height(Apply("!", (inner,)), inner)
         if cursor.following.key != "(":
             return None
-        if at_iri(cursor):
+        if terms.at_iri(cursor):
             return self._by_iri(name)
         return self._by_name(name) if name.kind == "word" else None
 
@@ -110,7 +101,7 @@ class CallParser:
         return self._cursor.check_height(Apply(FUNCTION_ALIASES.get(name.key, name.key.lower()), arguments), *arguments)
 
     def _by_iri(self, name: Token) -> Expression:
-        function = f"<{parse_iri_text(self._cursor)}>"
+        function = f"<{terms.parse_iri_text(self._cursor)}>"
         distinct = self._cursor.following.key == "DISTINCT"
         arguments = self.arguments(distinct)
         if function not in CASTS or distinct:
@@ -121,7 +112,7 @@ class CallParser:
 
     def _bound(self) -> Expression:
         self._cursor.expect("(")
-        found = Var(parse_variable(self._cursor, "a variable as the argument of BOUND"))
+        found = Var(terms.parse_variable(self._cursor, "a variable as the argument of BOUND"))
         self._cursor.expect(")")
         return Apply("bound", (found,))
 
@@ -167,7 +158,7 @@ class CallParser:
             return " "
         self._cursor.expect("SEPARATOR")
         self._cursor.expect("=")
-        return parse_string(self._cursor)
+        return terms.parse_string(self._cursor)
 
 
 _COMPARISONS = ("=", "!=", "<", ">", "<=", ">=")
@@ -242,7 +233,7 @@ def _product(cursor: Cursor, first: Expression) -> Expression:
 
 
 def _unary(cursor: Cursor) -> Expression:
-    if cursor.at("!", "+", "-") and not at_literal(cursor):
+    if cursor.at("!", "+", "-") and not terms.at_literal(cursor):
         return _apply(cursor, cursor.take().key, _primary(cursor))
     return _primary(cursor)
 
@@ -256,12 +247,12 @@ def _primary(cursor: Cursor) -> Expression:
         return called
     if cursor.token.kind == "variable":
         return Var(cursor.take().text[1:])
-    if at_literal(cursor):
-        return parse_literal_term(cursor)
-    if at_iri(cursor):
-        return parse_iri(cursor)
+    if terms.at_literal(cursor):
+        return terms.parse_literal_term(cursor)
+    if terms.at_iri(cursor):
+        return terms.parse_iri(cursor)
     if cursor.at("<<("):
-        return skip_triple(cursor)
+        return terms.skip_triple(cursor)
     raise cursor.syntax_error(_EXPECTED)
 
 

@@ -7,18 +7,9 @@ from typing import Final
 
 from triplewire.sparql import algebra
 from triplewire.sparql.algebra import Expression, Operator, Pattern
+from triplewire.sparql.syntax import terms
 from triplewire.sparql.syntax.cursor import Cursor, ScopedOperator, visible_names
 from triplewire.sparql.syntax.expressions import parse_constraint, parse_expression
-from triplewire.sparql.syntax.terms import (
-    TripleParser,
-    at_iri,
-    at_literal,
-    parse_iri,
-    parse_literal_term,
-    parse_variable,
-    parse_variable_or_iri,
-    skip_triple,
-)
 from triplewire.sparql.syntax.windows import parse_window_use
 
 QUERY_GROUPS: Final = 4_096
@@ -28,7 +19,7 @@ QUERY_GROUPS: Final = 4_096
 def parse_values(cursor: Cursor) -> algebra.Values:
     """Parse what follows the word VALUES."""
     if cursor.token.kind == "variable":
-        name = parse_variable(cursor)
+        name = terms.parse_variable(cursor)
         return algebra.Values((name,), tuple((each,) for each in _cells(cursor, "{", "}")))
     names = _value_names(cursor)
     rows: list[tuple[str | None, ...]] = []
@@ -47,7 +38,7 @@ def _value_names(cursor: Cursor) -> tuple[str, ...]:
     while not cursor.accept(")"):
         if cursor.token.text[1:] in names:
             raise cursor.syntax_error("a variable that VALUES does not name before")
-        names[parse_variable(cursor, "a variable or `)`")] = None
+        names[terms.parse_variable(cursor, "a variable or `)`")] = None
     return tuple(names)
 
 
@@ -60,12 +51,12 @@ def _cells(cursor: Cursor, opening: str, closing: str) -> tuple[str | None, ...]
 
 
 def _cell(cursor: Cursor, closing: str) -> str | None:
-    if at_iri(cursor):
-        return parse_iri(cursor).term
-    if at_literal(cursor):
-        return parse_literal_term(cursor).term
+    if terms.at_iri(cursor):
+        return terms.parse_iri(cursor).term
+    if terms.at_literal(cursor):
+        return terms.parse_literal_term(cursor).term
     if cursor.at("<<("):
-        skip_triple(cursor)
+        terms.skip_triple(cursor)
         return None
     if not cursor.accept("UNDEF"):
         raise cursor.syntax_error(f"an IRI, a literal, UNDEF or `{closing}`")
@@ -114,7 +105,7 @@ class GroupParser:
         self._parts: list[Operator] = []
         self._filters: list[Expression] = []
         self._names: dict[str, None] = {}
-        self._triples = TripleParser(cursor, cursor.fresh())
+        self._triples = terms.TripleParser(cursor, cursor.fresh())
         self._seen = 0
         self._kinds: dict[str, Callable[[], None]] = {
             "OPTIONAL": self._optional,
@@ -169,7 +160,7 @@ class GroupParser:
             self._parts += [algebra.Basic(tuple(run)), each]
             run = []
         self._parts.append(algebra.Basic(tuple(run)))
-        self._triples = TripleParser(self._cursor, self._cursor.fresh())
+        self._triples = terms.TripleParser(self._cursor, self._cursor.fresh())
         self._seen = 0
 
     def _so_far(self) -> Operator:
@@ -198,7 +189,7 @@ class GroupParser:
         cursor.expect("AS")
         if cursor.token.text[1:] in self._names:
             raise cursor.syntax_error("a variable that is not yet in scope")
-        name = parse_variable(cursor)
+        name = terms.parse_variable(cursor)
         cursor.expect(")")
         left = self._so_far()
         self._replace(algebra.Extend(left, name, value), left, value)
@@ -215,7 +206,7 @@ class GroupParser:
 
     def _graph(self) -> None:
         self._cursor.take()
-        name = parse_variable_or_iri(self._cursor, "GRAPH")
+        name = terms.parse_variable_or_iri(self._cursor, "GRAPH")
         inner = parse_group(self._cursor)
         self._parts.append(self._cursor.check_height(algebra.Graph(name, inner.whole), inner.whole))
         self._show((*visible_names((name,)), *inner.names))
@@ -241,7 +232,7 @@ class GroupParser:
             cursor.refuse("SERVICE in a continuous query")
         cursor.take()
         silent = bool(cursor.accept("SILENT"))
-        endpoint = parse_variable_or_iri(cursor, "SERVICE")
+        endpoint = terms.parse_variable_or_iri(cursor, "SERVICE")
         opening, refusal, windows = cursor.token, cursor.refusal, cursor.windows
         cursor.windows = None
         inner = parse_group(self._cursor)

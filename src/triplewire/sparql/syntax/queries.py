@@ -10,6 +10,7 @@ from typing import Final
 
 from triplewire.model.errors import BodyTooLarge
 from triplewire.sparql.algebra import Basic, Const, Dataset, Node, Pattern, Query, Var
+from triplewire.sparql.syntax import terms
 from triplewire.sparql.syntax.cursor import Cursor, GrammarRules, ScopedOperator, WindowDeclarations, visible_names
 from triplewire.sparql.syntax.groups import parse_group
 from triplewire.sparql.syntax.select import (
@@ -18,16 +19,6 @@ from triplewire.sparql.syntax.select import (
     parse_select_clause,
     parse_subselect,
     parse_where,
-)
-from triplewire.sparql.syntax.terms import (
-    TripleParser,
-    at_iri,
-    at_literal,
-    parse_iri,
-    parse_iri_text,
-    parse_literal_term,
-    parse_string,
-    parse_variable_or_iri,
 )
 from triplewire.sparql.syntax.windows import parse_window_declaration
 
@@ -89,7 +80,7 @@ def finish_query(cursor: Cursor) -> Query:
 def _declarations(cursor: Cursor) -> None:
     while keyword := cursor.accept("PREFIX", "BASE", "VERSION"):
         if keyword.key == "VERSION":
-            cursor.refuse(f"VERSION {parse_string(cursor)}", keyword)
+            cursor.refuse(f"VERSION {terms.parse_string(cursor)}", keyword)
         elif keyword.key == "BASE":
             cursor.base = _reference(cursor)
         else:
@@ -107,7 +98,7 @@ def _prologue(cursor: Cursor) -> str:
 def _reference(cursor: Cursor) -> str:
     if cursor.token.kind != "iri":
         raise cursor.syntax_error("an IRI in angle brackets")
-    return parse_iri_text(cursor)
+    return terms.parse_iri_text(cursor)
 
 
 def _query(cursor: Cursor) -> Query:
@@ -149,7 +140,7 @@ def _construct(cursor: Cursor) -> Query:
 
 def _template(cursor: Cursor) -> tuple[Pattern, ...]:
     cursor.expect("{")
-    triples = TripleParser(cursor, None)
+    triples = terms.TripleParser(cursor, None)
     while not cursor.accept("}"):
         triples.statement("a triple or `}`")
         if not cursor.accept(".") and not cursor.at("}"):
@@ -173,9 +164,9 @@ def _describe(cursor: Cursor) -> Query:
 
 
 def _described(cursor: Cursor) -> tuple[Node, ...]:
-    found = [parse_variable_or_iri(cursor, "DESCRIBE")]
-    while cursor.token.kind == "variable" or at_iri(cursor):
-        found.append(parse_variable_or_iri(cursor, "DESCRIBE"))
+    found = [terms.parse_variable_or_iri(cursor, "DESCRIBE")]
+    while cursor.token.kind == "variable" or terms.at_iri(cursor):
+        found.append(terms.parse_variable_or_iri(cursor, "DESCRIBE"))
     return tuple(dict.fromkeys(found))
 
 
@@ -188,7 +179,7 @@ def _dataset(cursor: Cursor) -> Dataset:
             parse_window_declaration(cursor, cursor.windows)
         else:
             cursor.record_span("FROM", word)
-            graphs.append(parse_iri(cursor).term)
+            graphs.append(terms.parse_iri(cursor).term)
     return Dataset(tuple(default), tuple(named)) if default or named else Dataset()
 
 
@@ -209,7 +200,7 @@ def parse_term(text: str) -> str:
 
 def _constant(cursor: Cursor) -> Const:
     if cursor.token.kind == "iri":
-        return parse_iri(cursor)
-    if not at_literal(cursor):
+        return terms.parse_iri(cursor)
+    if not terms.at_literal(cursor):
         raise cursor.syntax_error("an IRI in angle brackets or a literal")
-    return parse_literal_term(cursor)
+    return terms.parse_literal_term(cursor)
