@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
@@ -12,7 +13,6 @@ import pyoxigraph as ox
 import pytest
 
 from tests.storage.lake.test_delta import entries
-from triplewire.history import duckdb
 from triplewire.history.duckdb import DuckDbEngine
 from triplewire.history.requests import QueryLimits
 from triplewire.model import Event
@@ -83,11 +83,8 @@ def lake(events: list[Event], tmp_path_factory: pytest.TempPathFactory) -> Snaps
 
 @pytest.fixture(scope="module")
 def duck(lake: Snapshot) -> Iterator[DuckDbEngine]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(duckdb, "CACHED_QUADS", -1)
-        made = DuckDbEngine(Path(lake.table))
+    with closing(DuckDbEngine(Path(lake.table), copies=False)) as made:
         yield made
-        made.close()
 
 
 @pytest.fixture(scope="module")
@@ -134,10 +131,9 @@ def asked(store: ox.Store, text: str) -> set[tuple[str, ...]]:
     return {tuple(str(term) for term in each) for each in found}
 
 
-def test_it_is_told_which_zones_were_read(lake: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(duckdb, "CACHED_QUADS", -1)
+def test_it_is_told_which_zones_were_read(lake: Snapshot, tmp_path: Path) -> None:
     clock = ManualClock()
-    duck = DuckDbEngine(Path(lake.table), reads=ReadCounter(tmp_path, clock))
+    duck = DuckDbEngine(Path(lake.table), reads=ReadCounter(tmp_path, clock), copies=False)
     compiled = compile_query(parse_query(PREFIXES + QUERIES["all reviews"][0]), "duckdb")
     assert rows(duck, compiled, lake)
     clock.advance(READ_COUNT_SECONDS)

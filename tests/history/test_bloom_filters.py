@@ -1,8 +1,10 @@
-"""Rosters: a file that was asked for a name, and does not have it, is not opened for it again."""
+"""Bloom filters: a file that was asked for a name, and does not have it, is not opened for it again."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +14,8 @@ from hypothesis import strategies as st
 
 from tests.history.lakes import PREFIXES, E, asked, triple
 from tests.storage.lake.test_delta import entries
-from triplewire.history import bloom_filters, duckdb
-from triplewire.history.bloom_filters import build_filter, may_contain
-from triplewire.history.duckdb import DuckDbEngine
+from triplewire.history.duckdb import DuckDbEngine, IndexLimits
+from triplewire.history.pruning import build_filter, may_contain
 from triplewire.model import Event
 from triplewire.sparql import compile_query, parse_query
 from triplewire.storage.lake.data_files import FileWriter
@@ -29,10 +30,8 @@ NOBODY = f"SELECT * {{ GRAPH <{E}event/31x> {{ ?s ?p ?o }} }}"
 
 
 @pytest.fixture
-def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Snapshot:
+def lake(tmp_path: Path) -> Snapshot:
     """Every sixth event lies in a file, so that each file has nearly the whole range and a sixth of the names."""
-    monkeypatch.setattr(duckdb, "CACHED_QUADS", -1)
-    monkeypatch.setattr(bloom_filters, "BLOOM_FILTER_FILES", 1)
     numbers = [range(file, EVENTS, FILES) for file in range(FILES)]
     events = [[Event(f"{E}event/{n:02}", triple(f"s{n:02}", "v", f"o{n}")) for n in some] for some in numbers]
     files = [FileWriter(tmp_path).write(entries(*some, first=1 + 10 * file)) for file, some in enumerate(events)]
@@ -41,11 +40,15 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Snapshot:
     return made.files()
 
 
+def filtering(lake: Snapshot, limits: IndexLimits) -> DuckDbEngine:
+    """An engine that reads files and uses filters however few these are."""
+    return DuckDbEngine(Path(lake.table), copies=False, limits=replace(limits, filter_files=1))
+
+
 @pytest.fixture
 def duck(lake: Snapshot) -> Iterator[DuckDbEngine]:
-    made = DuckDbEngine(Path(lake.table))
-    yield made
-    made.close()
+    with closing(filtering(lake, IndexLimits())) as made:
+        yield made
 
 
 def opened(duck: DuckDbEngine, lake: Snapshot, text: str) -> int:
@@ -77,19 +80,15 @@ def test_nothing_is_looked_at_for_what_is_not_a_name(duck: DuckDbEngine, lake: S
     assert prepare(duck, lake) == 0
 
 
-def test_what_takes_too_much_room_is_forgotten_the_oldest_first(
-    duck: DuckDbEngine, lake: Snapshot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bloom_filters, "BLOOM_FILTER_BYTES", 3 * 32)
+def test_what_takes_too_much_room_is_forgotten_the_oldest_first(lake: Snapshot) -> None:
+    duck = filtering(lake, IndexLimits(filter_bytes=3 * 32))
     asked(duck, lake, EVENT)
     prepare(duck, lake)
     assert opened(duck, lake, EVENT) == FILES - 3
 
 
-def test_of_too_many_names_none_is_looked_up(
-    duck: DuckDbEngine, lake: Snapshot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bloom_filters, "BLOOM_FILTER_TERMS", 2)
+def test_of_too_many_names_none_is_looked_up(lake: Snapshot) -> None:
+    duck = filtering(lake, IndexLimits(filter_terms=2))
     prepare(duck, lake)
     asked(duck, lake, SEVERAL)
     assert prepare(duck, lake) == 0

@@ -11,7 +11,6 @@ import pytest
 
 from tests.history.lakes import PREFIXES, Growing, triple, typed
 from tests.http.harness import Said, house, run
-from triplewire.history import duckdb
 from triplewire.history.duckdb import DuckDbEngine
 from triplewire.history.engines import QueryProfile
 from triplewire.history.executor import HistoryExecutor
@@ -81,10 +80,8 @@ def test_for_programs_it_is_json_and_says_the_same(history: HistoryExecutor) -> 
     assert explained(history, QUERY, "json").content_type == "application/json"
 
 
-def test_files_that_were_read_are_told_of_how_many_there_are(
-    history: HistoryExecutor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(duckdb, "CACHED_QUADS", -1)
+def test_files_that_were_read_are_told_of_how_many_there_are(history: HistoryExecutor, tmp_path: Path) -> None:
+    history = HistoryExecutor(DeltaLake(tmp_path), DuckDbEngine(tmp_path, copies=False))
     every = document(history, PREFIXES + "SELECT * { ?s :z ?o }")
     assert (every["files"], every["rows"]) == ({"read": 2, "of": 2, "copied": False}, 2)
     one = document(history, PREFIXES + "SELECT * { ?s :p ?o }")

@@ -9,7 +9,6 @@ import orjson
 import pytest
 
 from tests.history.lakes import E, Growing, asked, iri, triple, typed
-from triplewire.history import visibility
 from triplewire.history.duckdb import DuckDbEngine
 from triplewire.history.executor import HistoryExecutor
 from triplewire.history.requests import HistoryRequest, QueryLimits
@@ -63,10 +62,9 @@ def test_rows_that_went_are_forgotten(tmp_path: Path) -> None:
     assert hidden(duck, tables, SECRET, before) == [(1, "x")]
 
 
-def test_those_used_least_recently_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(visibility, "HIDDEN_CLASS_SETS", 2)
+def test_those_used_least_recently_make_room(tmp_path: Path) -> None:
     lake, duck = Growing(tmp_path), duckdb.connect()
-    tables, found = HiddenInstances(duck), lake.grow([a("x", "C0"), a("y", "C1"), a("z", "C2")])
+    tables, found = HiddenInstances(duck, 2), lake.grow([a("x", "C0"), a("y", "C1"), a("z", "C2")])
     for number in (0, 1, 0, 2, 1, 2, 0):
         visible = Visibility(classes=PatternSet.of(["*"], [iri(f"C{number}")]))
         assert hidden(duck, tables, visible, found) == [(1, "xyz"[number])]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.history.lakes import E, Growing, iri, triple, typed
-from triplewire.history import duckdb
 from triplewire.history.duckdb import DuckDbEngine
 from triplewire.history.pruning import ZoneMaps, prune_joins
 from triplewire.history.requests import QueryLimits
@@ -44,11 +44,8 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
 
 @pytest.fixture(scope="module")
 def duck(lake: Snapshot) -> Iterator[DuckDbEngine]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(duckdb, "CACHED_QUADS", -1)
-        made = DuckDbEngine(Path(lake.table))
+    with closing(DuckDbEngine(Path(lake.table), copies=False)) as made:
         yield made
-        made.close()
 
 
 CASES = {
@@ -127,14 +124,13 @@ def test_a_text_that_names_a_relation_stays_what_it_is(duck: DuckDbEngine, lake:
     ]
 
 
-def test_events_of_one_id_are_not_taken_for_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_of_one_id_are_not_taken_for_one(tmp_path: Path) -> None:
     """The headers of the one go with the quads of the other, so that these must be read, too."""
-    monkeypatch.setattr(duckdb, "CACHED_QUADS", -1)
     lake = Growing(tmp_path)
     lake.grow([triple("a", "v", "b")])
     lake.events = 0
     snapshot = lake.grow([triple("c", "v", "d")])
-    duck = DuckDbEngine(tmp_path)
+    duck = DuckDbEngine(tmp_path, copies=False)
     text = "SELECT ?s { ?e tw:stream 'readings' . GRAPH ?e { ?s :v ?o } FILTER(?s = :a) }"
     compiled = compile_query(parse_query(PREFIXES + text), "duckdb", duck.statistics(snapshot))
     assert rows(duck, compiled, snapshot) == rows(duck, replace(compiled, scan_predicates=()), snapshot)

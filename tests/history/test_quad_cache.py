@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.history.lakes import Growing, Rows, asked, iri, triple, typed
-from triplewire.history import duckdb, snapshots
-from triplewire.history.duckdb import DuckDbEngine
+from triplewire.history.duckdb import DuckDbEngine, IndexLimits
 from triplewire.history.requests import QueryLimits
+from triplewire.history.snapshots import PORTION_QUADS
 from triplewire.sparql import compile_query, parse_query
 from triplewire.storage.lake.ports import Snapshot
 
@@ -58,10 +59,9 @@ def lake(tmp_path: Path) -> Growing:
 
 
 @pytest.fixture
-def duck(lake: Growing, monkeypatch: pytest.MonkeyPatch) -> DuckDbEngine:
+def duck(lake: Growing) -> DuckDbEngine:
     """Takes in a file at a time, however small, so that much can happen between two of them."""
-    monkeypatch.setattr(snapshots, "PORTION_QUADS", 0)
-    return DuckDbEngine(lake.path)
+    return DuckDbEngine(lake.path, limits=IndexLimits(portion_quads=0))
 
 
 def copied(duck: DuckDbEngine, snapshot: Snapshot) -> bool:
@@ -69,25 +69,20 @@ def copied(duck: DuckDbEngine, snapshot: Snapshot) -> bool:
     return duck.profile(compiled, snapshot, QueryLimits()).copied
 
 
-def of_files(path: Path, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> dict[str, Rows]:
+def of_files(path: Path, snapshot: Snapshot) -> dict[str, Rows]:
     """The answers of an engine that keeps no copy."""
-    with monkeypatch.context() as patch:
-        patch.setattr(duckdb, "CACHED_QUADS", -1)
-        fresh = DuckDbEngine(path)
+    with closing(DuckDbEngine(path, copies=False)) as fresh:
         found = {text: asked(fresh, snapshot, text) for text in QUERIES}
         assert not copied(fresh, snapshot)
-        fresh.close()
     return found
 
 
-def test_the_copy_answers_as_the_files_do_while_the_lake_grows(
-    lake: Growing, duck: DuckDbEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_copy_answers_as_the_files_do_while_the_lake_grows(lake: Growing, duck: DuckDbEngine) -> None:
     for file in FILES:
         snapshot = lake.grow(*file)
         found = {text: asked(duck, snapshot, text) for text in QUERIES}
         assert copied(duck, snapshot)
-        assert found == of_files(lake.path, snapshot, monkeypatch)
+        assert found == of_files(lake.path, snapshot)
     assert all(found[text] for text in QUERIES if "unheard" not in text)
 
 
@@ -106,23 +101,19 @@ def test_statistics_of_the_same_data_are_one_value_so_that_plans_are_kept(lake: 
     assert duck.statistics(lake.grow(*FILES[1])) is not known
 
 
-def test_a_plan_over_the_copy_goes_by_numbers_and_one_over_files_does_not(
-    lake: Growing, duck: DuckDbEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_over_the_copy_goes_by_numbers_and_one_over_files_does_not(lake: Growing, duck: DuckDbEngine) -> None:
     query = parse_query("SELECT * { ?s <http://example.org/p> ?o }")
     snapshot = lake.grow(*FILES[0])
     assert "predicate_number = 0" in compile_query(query, "duckdb", duck.statistics(snapshot)).sql
-    monkeypatch.setattr(duckdb, "CACHED_QUADS", -1)
-    assert "predicate_number" not in compile_query(query, "duckdb", DuckDbEngine(lake.path).statistics(snapshot)).sql
+    files = DuckDbEngine(lake.path, copies=False)
+    assert "predicate_number" not in compile_query(query, "duckdb", files.statistics(snapshot)).sql
 
 
-def test_a_lake_that_has_become_too_large_is_read_from_its_files(
-    lake: Growing, duck: DuckDbEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lake_that_has_become_too_large_is_read_from_its_files(lake: Growing) -> None:
     first = lake.grow(*FILES[0])
+    duck = DuckDbEngine(lake.path, limits=IndexLimits(cached_quads=first.quads, portion_quads=0))
     assert sum(asked(duck, first, "SELECT * { ?s ?p ?o }").values()) == 3
     assert copied(duck, first)
-    monkeypatch.setattr(duckdb, "CACHED_QUADS", first.quads)
     second = lake.grow(*FILES[1])
     assert sum(asked(duck, second, "SELECT * { ?s ?p ?o }").values()) == 5
     assert not copied(duck, second)
@@ -142,9 +133,7 @@ def test_a_file_that_is_gone_is_gone_from_the_copy(lake: Growing, duck: DuckDbEn
         assert copied(duck, rest)
 
 
-def test_compaction_leaves_the_copy_as_it_is(
-    lake: Growing, duck: DuckDbEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_compaction_leaves_the_copy_as_it_is(lake: Growing, duck: DuckDbEngine) -> None:
     for file in FILES[:3]:
         before = lake.grow(*file)
     assert duck.statistics(before).complete
@@ -153,13 +142,11 @@ def test_compaction_leaves_the_copy_as_it_is(
     assert copied(duck, compacted)
     lake.grow(*FILES[3])
     later = lake.compact()
-    assert {text: asked(duck, later, text) for text in QUERIES} == of_files(lake.path, later, monkeypatch)
+    assert {text: asked(duck, later, text) for text in QUERIES} == of_files(lake.path, later)
     assert copied(duck, later)
 
 
-def test_a_file_that_is_taken_away_meanwhile_begins_the_copy_anew(
-    lake: Growing, duck: DuckDbEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_is_taken_away_meanwhile_begins_the_copy_anew(lake: Growing, duck: DuckDbEngine) -> None:
     for file in FILES[:3]:
         before = lake.grow(*file)
     assert duck.prepare(before)
@@ -168,14 +155,12 @@ def test_a_file_that_is_taken_away_meanwhile_begins_the_copy_anew(
         Path(path).unlink()
     while not copied(duck, compacted):
         duck.prepare(compacted)
-    assert {text: asked(duck, compacted, text) for text in QUERIES} == of_files(lake.path, compacted, monkeypatch)
+    assert {text: asked(duck, compacted, text) for text in QUERIES} == of_files(lake.path, compacted)
 
 
-@pytest.mark.parametrize(("most", "portions"), [(0, 3), (snapshots.PORTION_QUADS, 1)])
-def test_preparing_takes_a_portion_at_a_time_and_says_when_it_is_done(
-    most: int, portions: int, lake: Growing, duck: DuckDbEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(snapshots, "PORTION_QUADS", most)
+@pytest.mark.parametrize(("most", "portions"), [(0, 3), (PORTION_QUADS, 1)])
+def test_preparing_takes_a_portion_at_a_time_and_says_when_it_is_done(most: int, portions: int, lake: Growing) -> None:
+    duck = DuckDbEngine(lake.path, limits=IndexLimits(portion_quads=most))
     for file in FILES[:3]:
         snapshot = lake.grow(*file)
     steps = [duck.prepare(snapshot) for _ in range(11)]
@@ -185,12 +170,12 @@ def test_preparing_takes_a_portion_at_a_time_and_says_when_it_is_done(
 
 
 def test_what_is_too_much_to_wait_for_is_read_from_files_until_it_is_ready(
-    lake: Growing, duck: DuckDbEngine, monkeypatch: pytest.MonkeyPatch
+    lake: Growing,
 ) -> None:
-    monkeypatch.setattr(duckdb, "CATCH_UP_QUADS", 0)
+    duck = DuckDbEngine(lake.path, limits=IndexLimits(catch_up_quads=0, portion_quads=0))
     for file in FILES:
         snapshot = lake.grow(*file)
-    found = of_files(lake.path, snapshot, monkeypatch)
+    found = of_files(lake.path, snapshot)
     states = []
     while True:
         assert {text: asked(duck, snapshot, text) for text in QUERIES} == found

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 
 from tests.history.lakes import PREFIXES, E, Growing, asked, iri, triple, typed
 from tests.storage.lake.test_delta import entries
-from triplewire.history import dataset_statistics, duckdb, snapshots, statistics
 from triplewire.history.dataset_statistics import StatisticsFile
-from triplewire.history.duckdb import DuckDbEngine
+from triplewire.history.duckdb import DuckDbEngine, IndexLimits
 from triplewire.model import Event
 from triplewire.sparql import Family, Statistics, compile_query, parse_query
 from triplewire.sparql.statistics import PredicateKind
@@ -36,12 +35,10 @@ def counted(duck: DuckDbEngine, snapshot: Snapshot) -> Statistics:
 
 
 @pytest.fixture
-def counting(lake: Growing, monkeypatch: pytest.MonkeyPatch) -> Iterator[DuckDbEngine]:
+def counting(lake: Growing) -> Iterator[DuckDbEngine]:
     """A file at a time, however small."""
-    monkeypatch.setattr(snapshots, "PORTION_QUADS", 0)
-    made = DuckDbEngine(lake.path)
-    yield made
-    made.close()
+    with closing(DuckDbEngine(lake.path, limits=IndexLimits(portion_quads=0))) as made:
+        yield made
 
 
 @pytest.fixture
@@ -102,10 +99,8 @@ def test_a_triple_of_two_events_in_one_file_is_not_unique(counting: DuckDbEngine
     assert not found.kind(iri("p")).unique
 
 
-def test_names_in_the_order_of_time_stay_unique_whatever_is_forgotten(
-    counting: DuckDbEngine, lake: Growing, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(statistics, "HASHED_QUADS", 6)
+def test_names_in_the_order_of_time_stay_unique_whatever_is_forgotten(lake: Growing) -> None:
+    counting = DuckDbEngine(lake.path, limits=IndexLimits(portion_quads=0, hashed_quads=6))
     for number in range(10, 30):
         found = counted(counting, lake.grow([triple(f"s{number}", "p", "a"), triple("s", "q", f"o{number}")]))
         assert found.kind(iri("p")).unique
@@ -113,10 +108,8 @@ def test_names_in_the_order_of_time_stay_unique_whatever_is_forgotten(
 
 
 @pytest.mark.parametrize("object_", ["a", "new"])
-def test_a_name_of_what_was_forgotten_may_have_been_there(
-    counting: DuckDbEngine, lake: Growing, monkeypatch: pytest.MonkeyPatch, object_: str
-) -> None:
-    monkeypatch.setattr(statistics, "HASHED_QUADS", 6)
+def test_a_name_of_what_was_forgotten_may_have_been_there(lake: Growing, object_: str) -> None:
+    counting = DuckDbEngine(lake.path, limits=IndexLimits(portion_quads=0, hashed_quads=6))
     for number in range(10, 20):
         lake.grow([triple(f"s{number}", "p", "a"), triple(f"s{number}", "q", "a")])
         counting.statistics(lake.files())
@@ -131,11 +124,9 @@ TRIPLES = st.tuples(st.sampled_from("abcdef"), st.sampled_from("pq"), st.sampled
 @given(st.lists(st.lists(st.frozensets(TRIPLES, min_size=1, max_size=3), min_size=1, max_size=3), max_size=6))
 @settings(max_examples=40, deadline=None)
 def test_what_is_said_to_be_unique_is_however_little_is_remembered(files: list[list[frozenset[Triple]]]) -> None:
-    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
-        patch.setattr(snapshots, "PORTION_QUADS", 0)
-        patch.setattr(statistics, "HASHED_QUADS", 8)
+    with TemporaryDirectory() as folder:
         lake, seen = Growing(Path(folder)), Counter[Triple]()
-        with closing(DuckDbEngine(lake.path)) as duck:
+        with closing(DuckDbEngine(lake.path, limits=IndexLimits(portion_quads=0, hashed_quads=8))) as duck:
             for events in files:
                 found = counted(duck, lake.grow(*([triple(*each) for each in event] for event in events)))
                 seen.update(each for event in events for each in event)
@@ -166,10 +157,8 @@ def test_files_that_hold_the_same_rows_change_nothing(counting: DuckDbEngine, la
     assert not counting.statistics(lake.compact()).kind(iri("p")).unique
 
 
-def test_files_that_change_while_they_are_counted_do_not_count_twice(
-    counting: DuckDbEngine, lake: Growing, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(duckdb, "CATCH_UP_QUADS", 0)
+def test_files_that_change_while_they_are_counted_do_not_count_twice(lake: Growing) -> None:
+    counting = DuckDbEngine(lake.path, limits=IndexLimits(portion_quads=0, catch_up_quads=0))
     for object_ in "abc":
         snapshot = lake.grow([triple("s", "p", object_)])
     assert counting.prepare(snapshot)
@@ -216,21 +205,19 @@ def test_a_graph_says_a_triple_once_however_many_events_have_its_name(
 
 
 @pytest.fixture
-def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StatisticsFile:
-    monkeypatch.setattr(dataset_statistics, "RECORDED_QUADS", 1)
-    monkeypatch.setattr(duckdb, "CACHED_QUADS", -1)
-    return StatisticsFile(tmp_path / "statistics.json")
+def records(tmp_path: Path) -> StatisticsFile:
+    return StatisticsFile(tmp_path / "statistics.json", least_growth=1)
 
 
 def test_another_process_goes_on_from_what_was_counted(lake: Growing, records: StatisticsFile, tmp_path: Path) -> None:
     many = [[triple(f"s{n % 10}", "p", f"o{n}"), triple("s", "q", ONE)] for n in range(50)]
-    first = DuckDbEngine(lake.path, records=records)
+    first = DuckDbEngine(lake.path, records=records, copies=False)
     known = first.statistics(lake.grow(*many))
     later = lake.grow([triple("s", "p", '"x"')])
     for path in later.paths[:1]:
         # What was counted is not looked at again, but for what repeats, which begins anew when a file is gone.
         Path(path).unlink()
-    next_ = DuckDbEngine(lake.path, records=StatisticsFile(tmp_path / "statistics.json"))
+    next_ = DuckDbEngine(lake.path, records=StatisticsFile(tmp_path / "statistics.json", least_growth=1), copies=False)
     found = next_.statistics(later)
     assert found.kind(iri("p")).families == {Family.IRI, Family.STRING}
     assert (found.total.rows, found.predicates[iri("q")]) == (101, known.predicates[iri("q")])
@@ -239,10 +226,12 @@ def test_another_process_goes_on_from_what_was_counted(lake: Growing, records: S
 
 def test_a_record_of_rows_that_are_gone_is_replaced(lake: Growing, records: StatisticsFile, tmp_path: Path) -> None:
     whole = lake.grow([triple("s", "p", "a")], [triple("s", "secret", ONE)])
-    DuckDbEngine(lake.path, records=records).statistics(whole)
+    DuckDbEngine(lake.path, records=records, copies=False).statistics(whole)
     assert b"secret" in (tmp_path / "statistics.json").read_bytes()
     rest = lake.lose("secret")
-    DuckDbEngine(lake.path, records=StatisticsFile(tmp_path / "statistics.json")).statistics(rest)
+    DuckDbEngine(
+        lake.path, records=StatisticsFile(tmp_path / "statistics.json", least_growth=1), copies=False
+    ).statistics(rest)
     assert b"secret" not in (tmp_path / "statistics.json").read_bytes()
 
 
@@ -264,7 +253,7 @@ def test_a_record_that_is_torn_or_of_another_table_is_as_if_there_was_none(
 ) -> None:
     (tmp_path / "statistics.json").write_bytes(spoilt)
     snapshot = lake.grow([triple("s", "p", "a")], [triple("s", "p", ONE)], [triple("s", "p", "b")])
-    duck = DuckDbEngine(lake.path, records=records)
+    duck = DuckDbEngine(lake.path, records=records, copies=False)
     assert duck.statistics(snapshot).kind(iri("p")).families == {Family.IRI, Family.EXACT}
     assert duck.statistics(snapshot).total.rows == 3
 
@@ -289,14 +278,11 @@ def test_blank_subjects_are_told(counting: DuckDbEngine, lake: Growing) -> None:
     assert counted(counting, lake.grow([f"_:b\t{iri('p')}\t{iri('o')}"])).blank
 
 
-def test_an_engine_knows_nothing_of_what_is_too_much_to_wait_for(
-    lake: Growing, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    duck = DuckDbEngine(lake.path)
+def test_an_engine_knows_nothing_of_what_is_too_much_to_wait_for(lake: Growing) -> None:
+    duck = DuckDbEngine(lake.path, limits=IndexLimits(catch_up_quads=1))
     first = lake.grow([triple("s", "p", "o")])
     assert duck.statistics(first).complete
-    monkeypatch.setattr(duckdb, "CATCH_UP_QUADS", 0)
-    snapshot = lake.grow([triple("s", "p", "o")])
+    snapshot = lake.grow([triple("s", "p", "o"), triple("s", "q", "o")])
     known = [duck.statistics(snapshot).complete]
     while duck.prepare(snapshot):
         known.append(duck.statistics(snapshot).complete)

@@ -20,7 +20,7 @@ from tests.history.lakes import E, Growing, asked, iri, typed
 from tests.limits import find_limits
 from tests.storage.lake.test_compaction import Grown
 from tests.storage.lake.test_rebalancing import misplaced
-from triplewire.history.duckdb import DuckDbEngine
+from triplewire.history.duckdb import DuckDbEngine, IndexLimits
 from triplewire.storage.lake.balance import BalanceSettings, LoadCriterion
 from triplewire.storage.lake.maintenance import compact, fresh_files
 from triplewire.storage.lake.rebalancing import rebalance
@@ -104,12 +104,11 @@ def check(grown: Grown, growing: Growing) -> None:
     assert misplaced(grown, snapshot) == waiting
     made = ((number, at, line) for number in range(growing.events) for at, line in enumerate(lines(number)))
     assert grown.rows(snapshot) == Counter((1 + number, at, line.split("\t")[2]) for number, at, line in made)
-    with limited(CACHED_QUADS=0, BLOOM_FILTER_FILES=1):
-        pruned = DuckDbEngine(growing.path)
-        found = {text: asked(pruned, snapshot, text) for text in QUERIES}
-        while pruned.prepare(snapshot):
-            pass
-        again = {text: asked(pruned, snapshot, text) for text in QUERIES}
+    pruned = DuckDbEngine(growing.path, copies=False, limits=IndexLimits(filter_files=1))
+    found = {text: asked(pruned, snapshot, text) for text in QUERIES}
+    while pruned.prepare(snapshot):
+        pass
+    again = {text: asked(pruned, snapshot, text) for text in QUERIES}
     whole = DuckDbEngine(growing.path)
     assert found == again == {text: asked(whole, snapshot, text) for text in QUERIES}
     pruned.close()

@@ -130,8 +130,9 @@ class StatisticsRecord:
 class StatisticsFile:
     """A file with one record, which any query process may replace."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, least_growth: int = RECORDED_QUADS) -> None:
         self._path = path
+        self._least_growth = least_growth
         self._saved = 0
 
     def read(self) -> StatisticsRecord | None:
@@ -152,7 +153,7 @@ class StatisticsFile:
 
     def is_worthwhile(self, rows: int) -> bool:
         """Whether to write a record of so many rows: not for few, and not again for few more."""
-        return abs(rows - self._saved) >= max(RECORDED_QUADS, self._saved // 5)
+        return abs(rows - self._saved) >= max(self._least_growth, self._saved // 5)
 
     def write(self, record: StatisticsRecord) -> None:
         """Replace the record. If that fails, the next process counts by itself."""

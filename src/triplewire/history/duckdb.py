@@ -1,6 +1,7 @@
 """The DuckDB engine: one connection that reads the lake's files, or its in-memory copy of them, and nothing else.
 
-The copy is used once all files are in it and for as long as the lake is small enough. Predicates, subjects and objects
+The copy is used once all files are in it and for as long as the lake is small enough. Predicates, subjects and
+objects
 are dictionary-encoded there: zone maps of numbers are exact, and joins by numbers take a fraction of the time.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -18,14 +19,13 @@ import duckdb
 import orjson
 import pyarrow as pa
 
-from triplewire.history import snapshots
-from triplewire.history.bloom_filters import BloomFilters
+from triplewire.history import pruning, snapshots
 from triplewire.history.dataset_statistics import StatisticsFile
 from triplewire.history.engines import QueryProfile, memory_limit_error, parse_profile, time_limit_error
 from triplewire.history.formats.columns import BATCH_ROWS
-from triplewire.history.pruning import ScannedFiles, ScanRewriter, ScanSource, ZoneMaps, find_scanned
+from triplewire.history.pruning import BloomFilters, ScannedFiles, ScanRewriter, ScanSource, ZoneMaps, find_scanned
 from triplewire.history.requests import QueryLimits
-from triplewire.history.statistics import DuplicateIndex, LakeStatistics
+from triplewire.history.statistics import HASHED_QUADS, DuplicateIndex, LakeStatistics
 from triplewire.history.visibility import HiddenInstances, VisibleRelations, narrow_to_visible, visible_scan
 from triplewire.model.errors import Unavailable
 from triplewire.security import Visibility
@@ -78,13 +78,19 @@ _SORTED = 1.25
 class QuadCache:
     """A copy of the lake up to a position, in tables of one connection."""
 
-    def __init__(self, duck: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, duck: duckdb.DuckDBPyConnection, portion_quads: int = snapshots.PORTION_QUADS) -> None:
         self._duck = duck
-        self._progress = snapshots.SnapshotProgress()
-        self._numbers: dict[str, int] = {}
-        self._rows = 0
-        self._sorted = 0
+        self._portion_quads = portion_quads
         self.reset()
+
+    def reset(self) -> None:
+        self._progress = snapshots.SnapshotProgress(self._portion_quads)
+        self._numbers: dict[str, int] = {}
+        self._rows = self._sorted = 0
+        self._duck.execute("CREATE OR REPLACE TEMP TABLE cached_predicates (predicate VARCHAR, number INTEGER)")
+        self._duck.execute("CREATE OR REPLACE TEMP TABLE cached_terms (term VARCHAR, id INTEGER)")
+        numbers = ", ".join(f"0 AS {name}" for name in (PREDICATE_NUMBER, _SUBJECT, _OBJECT))
+        self._duck.execute(f"CREATE OR REPLACE TEMP TABLE {COPY} AS SELECT {EMPTY_ROW}, {numbers} WHERE false")
 
     def holds(self, snapshot: Snapshot) -> bool:
         return self._progress.holds(snapshot)
@@ -113,13 +119,6 @@ class QuadCache:
     def numbers(self) -> Mapping[str, int]:
         return self._numbers
 
-    def reset(self) -> None:
-        self._progress, self._numbers, self._rows, self._sorted = snapshots.SnapshotProgress(), {}, 0, 0
-        self._duck.execute("CREATE OR REPLACE TEMP TABLE cached_predicates (predicate VARCHAR, number INTEGER)")
-        self._duck.execute("CREATE OR REPLACE TEMP TABLE cached_terms (term VARCHAR, id INTEGER)")
-        numbers = ", ".join(f"0 AS {name}" for name in (PREDICATE_NUMBER, _SUBJECT, _OBJECT))
-        self._duck.execute(f"CREATE OR REPLACE TEMP TABLE {COPY} AS SELECT {EMPTY_ROW}, {numbers} WHERE false")
-
     def _number_predicates(self, portion: snapshots.SnapshotPortion) -> None:
         rows = self._duck.execute(f"SELECT DISTINCT predicate FROM {portion.relation}").fetchall()
         fresh = sorted(predicate for (predicate,) in rows if predicate not in self._numbers)
@@ -134,6 +133,19 @@ logger = logging.getLogger(__name__)
 _PLAIN = ", ".join(f"CAST({name} AS TIMESTAMP) AS {name}" for name in snapshots.TIME_COLUMNS)
 
 
+@dataclass(frozen=True)
+class IndexLimits:
+    """How much of the lake the engine indexes, and how much at once."""
+
+    cached_quads: int = CACHED_QUADS
+    catch_up_quads: int = CATCH_UP_QUADS
+    portion_quads: int = snapshots.PORTION_QUADS
+    hashed_quads: int = HASHED_QUADS
+    filter_bytes: int = pruning.BLOOM_FILTER_BYTES
+    filter_files: int = pruning.BLOOM_FILTER_FILES
+    filter_terms: int = pruning.BLOOM_FILTER_TERMS
+
+
 class DuckDbEngine:
     """Runs queries one after the other. No SQL reaches files outside `directory`, or any setting."""
 
@@ -145,11 +157,13 @@ class DuckDbEngine:
         reads: ReadCounter | None = None,
         records: StatisticsFile | None = None,
         copies: bool = True,
+        limits: IndexLimits | None = None,
     ) -> None:
         """`reads` counts which zones are read; `records` saves statistics for other processes; `copies` says whether a
         small lake is held in memory."""
         self._reads = reads
         self._copies = copies
+        self._limits = limits = limits or IndexLimits()
         self._bounds = bounds or QueryLimits()
         self._duck = duckdb.connect(config=_configuration(self._bounds.memory))
         self._zone_maps: tuple[Snapshot, ZoneMaps] | None = None
@@ -159,11 +173,11 @@ class DuckDbEngine:
         # Files never change after they are written.
         self._duck.execute("SET parquet_metadata_cache = true")
         self._duck.execute("SET TimeZone = 'UTC'")
-        self._lake_statistics = LakeStatistics(self._duck, records)
-        self._duplicates = DuplicateIndex(self._duck)
-        self._cache = QuadCache(self._duck)
+        self._lake_statistics = LakeStatistics(self._duck, records, limits.portion_quads)
+        self._duplicates = DuplicateIndex(self._duck, limits.hashed_quads, limits.portion_quads)
+        self._cache = QuadCache(self._duck, limits.portion_quads)
         self._hidden = HiddenInstances(self._duck)
-        self._bloom_filters = BloomFilters(self._duck)
+        self._bloom_filters = BloomFilters(self._duck, limits.filter_bytes, limits.filter_files, limits.filter_terms)
         self._duck.execute(f"CREATE TEMP VIEW quads AS FROM {COPY}")
         self._duck.execute(f"CREATE TEMP VIEW events AS {snapshots.EVENTS}")
         # From here on only the lake can be read, and no setting can be changed.
@@ -179,7 +193,7 @@ class DuckDbEngine:
             return self.known(snapshot)
 
     def _catch_up(self, view: snapshots.IncrementalView, snapshot: Snapshot) -> None:
-        if sum(each.rows for each in view.missing(snapshot)) > CATCH_UP_QUADS:
+        if sum(each.rows for each in view.missing(snapshot)) > self._limits.catch_up_quads:
             return
         while missing := view.missing(snapshot):
             if not self._add(view, missing[0]):
@@ -218,12 +232,8 @@ class DuckDbEngine:
         return True
 
     def _views(self, snapshot: Snapshot) -> tuple[snapshots.IncrementalView, ...]:
-        small = self._copies and snapshot.quads <= CACHED_QUADS
-        return (
-            (self._lake_statistics, self._duplicates, self._cache)
-            if small
-            else (self._lake_statistics, self._duplicates)
-        )
+        views = (self._lake_statistics, self._duplicates)
+        return (*views, self._cache) if self._copies and snapshot.quads <= self._limits.cached_quads else views
 
     def scanned(self, compiled: CompiledQuery, snapshot: Snapshot) -> ScannedFiles:
         return find_scanned(compiled, snapshot, self._zone_maps_of(snapshot), "duckdb")

@@ -1,7 +1,10 @@
-"""File pruning by zone maps (min/max of each column) and by joins: scans read only files that can hold a row for them.
+"""File pruning by zone maps (min/max of each column), Bloom filters and joins: scans read only files that can hold a
+row for them.
 
 Data that lie close in time lie close in most columns. So the ranges of the files that one scan is left with also prune
-the files of the scans that it is joined with. No file is read for this.
+the files of the scans that it is joined with. Bloom filters skip files whose range covers a term that they do not
+contain. They are built while no query runs, for files that were asked for by name; files never change their names, so
+that a filter stays valid for as long as its file exists.
 """
 
 from __future__ import annotations
@@ -12,11 +15,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from math import inf, isfinite, isnan
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
+import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from triplewire.model.cache import BoundedCache
 from triplewire.sparql import CompiledQuery, Dialect
 from triplewire.sparql.compiler.scan_predicates import (
     ColumnBound,
@@ -26,6 +31,7 @@ from triplewire.sparql.compiler.scan_predicates import (
     ValueInterval,
 )
 from triplewire.sparql.constants import parse_constant
+from triplewire.storage.lake.data_files import parquet_relation
 from triplewire.storage.lake.ports import DataFile, Snapshot, Value
 
 ColumnBounds: TypeAlias = tuple[Any, Any]
@@ -317,3 +323,101 @@ class ScanRewriter:
 
 def find_scanned(compiled: CompiledQuery, snapshot: Snapshot, zone_maps: ZoneMaps, dialect: Dialect) -> ScannedFiles:
     return ScanRewriter(snapshot, zone_maps, dialect, lambda relation, alias, numbers: relation).prune(compiled)[1]
+
+
+# Bloom filters by file and column: skip files whose min/max range covers a term that they do not contain.
+#
+# A filter takes four bits of a name's hash. It is built while no query runs, for files that were asked for by name;
+# files never change their names, so that it stays valid for as long as they exist.
+
+BLOOM_FILTER_BYTES: Final = 32 * 1024 * 1024
+"""Bloom filters that a query process keeps, those of the files used last: one or two bytes for each term of a file."""
+
+BLOOM_FILTER_FILES: Final = 8
+"""Candidate files up to which no filter is used: so few are opened in two milliseconds."""
+
+BLOOM_FILTER_TERMS: Final = 16
+"""Terms in one condition up to which filters are used. With more terms, nearly every file has one of them."""
+
+BLOOM_FILTERS_QUEUED: Final = 4_096
+"""Files whose filters are built when a query process is idle: at worst 1 MB of paths."""
+
+
+COLUMNS = frozenset({"graph", "subject"})
+"""Columns in which single terms are looked up."""
+
+_BITS = 8
+"""Bits for each term, at least: false positives are below 1 in 40."""
+
+_SHIFTS = (0, 16, 32, 48)
+"""Shifts of a hash that give its four bit positions."""
+
+FileColumn = tuple[str, str]
+"""A file's path and a column."""
+
+
+class BloomFilters:
+    """Bloom filters of the files used most recently, built over one connection."""
+
+    def __init__(
+        self,
+        duck: duckdb.DuckDBPyConnection,
+        size: int = BLOOM_FILTER_BYTES,
+        files: int = BLOOM_FILTER_FILES,
+        terms: int = BLOOM_FILTER_TERMS,
+    ) -> None:
+        self._duck = duck
+        self._files, self._terms = files, terms
+        self._filters = BoundedCache[FileColumn, bytes](size, len)
+        self._queue = BoundedCache[FileColumn, FileColumn](BLOOM_FILTERS_QUEUED)
+
+    def select_files(self, paths: Sequence[str], column: str, names: Sequence[str], numbers: Set[int]) -> Set[int]:
+        """Return the files that may contain one of the names. Filters that are missing are queued."""
+        if column not in COLUMNS or len(names) > self._terms or len(numbers) <= self._files:
+            return numbers
+        hashes = _hash_names(names).tolist()
+        return {each for each in numbers if self._may_have((paths[each], column), hashes)}
+
+    def build_next(self) -> bool:
+        """Build one queued filter; return whether there was one."""
+        if not self._queue:
+            return False
+        key, (path, column) = self._queue.pop_oldest()
+        try:
+            found = self._duck.sql(f"SELECT DISTINCT {column} AS name FROM {parquet_relation([path])}").to_arrow_table()
+        except duckdb.IOException:
+            # The file belonged to a version that was removed.
+            return True
+        self._filters.put(key, build_filter(_hash_names(found["name"].to_pylist())))
+        return True
+
+    def _may_have(self, key: FileColumn, hashes: Iterable[int]) -> bool:
+        bits = self._filters.get(key)
+        if bits is None:
+            self._queue.put(key, key)
+            return True
+        return any(may_contain(bits, each) for each in hashes)
+
+
+def _hash_names(names: Sequence[str]) -> NDArray[np.uint64]:
+    """Hash with Python's own function, seeded for each process: to hash one name in the engine takes a millisecond."""
+    return np.fromiter(map(hash, names), np.int64, len(names)).view(np.uint64)
+
+
+def build_filter(hashes: NDArray[np.uint64]) -> bytes:
+    """Return a filter of a power of two bits, with four bits set for each hash."""
+    size = 1 << max(8, (_BITS * len(hashes) - 1).bit_length())
+    bits = np.zeros(size, np.bool_)
+    for shift in _SHIFTS:
+        bits[hashes >> np.uint64(shift) & np.uint64(size - 1)] = True
+    return np.packbits(bits, bitorder="little").tobytes()
+
+
+def may_contain(bits: bytes, name_hash: int) -> bool:
+    """Return False if the hash is not in the filter."""
+    last = 8 * len(bits) - 1
+    for shift in _SHIFTS:
+        bit = name_hash >> shift & last
+        if not bits[bit >> 3] >> (bit & 7) & 1:
+            return False
+    return True

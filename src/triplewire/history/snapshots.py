@@ -39,7 +39,8 @@ class SnapshotProgress:
     meanwhile.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, portion_quads: int = PORTION_QUADS) -> None:
+        self._portion_quads = portion_quads
         self.position = -1
         self._removals: int | None = None
         self._version = -1
@@ -93,7 +94,7 @@ class SnapshotProgress:
         for path, file in zip(snapshot.paths, snapshot.files, strict=True):
             if file.last <= self.position:
                 continue
-            if portions and portions[-1].rows + file.rows <= PORTION_QUADS:
+            if portions and portions[-1].rows + file.rows <= self._portion_quads:
                 last = portions[-1]
                 portions[-1] = SnapshotPortion((*last.paths, path), self.position, last.rows + file.rows)
             else:

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from triplewire.history.dataset_statistics import HyperLogLog, StatisticsFile, StatisticsRecord
-from triplewire.history.snapshots import SnapshotPortion, SnapshotProgress
+from triplewire.history.snapshots import PORTION_QUADS, SnapshotPortion, SnapshotProgress
 from triplewire.model.terms import RDF_LANG_STRING, XSD, XSD_STRING
 from triplewire.sparql.algebra import Family
 from triplewire.sparql.constants import INTEGERS, SHORT_EXACT
@@ -102,16 +102,21 @@ class _Fact(NamedTuple):
 class LakeStatistics:
     """Statistics of the lake up to a position, counted over one connection."""
 
-    def __init__(self, duck: duckdb.DuckDBPyConnection, records: StatisticsFile | None = None) -> None:
+    def __init__(
+        self,
+        duck: duckdb.DuckDBPyConnection,
+        records: StatisticsFile | None = None,
+        portion_quads: int = PORTION_QUADS,
+    ) -> None:
         self._duck = duck
         self._records = records
-        self._progress = SnapshotProgress()
+        self._portion_quads = portion_quads
         self._sketches = HyperLogLog(duck)
-        self._facts: dict[tuple[str, str, str | None], _Fact]
         self.reset()
 
     def reset(self) -> None:
-        self._progress, self._facts = SnapshotProgress(), {}
+        self._progress = SnapshotProgress(self._portion_quads)
+        self._facts: dict[tuple[str, str, str | None], _Fact] = {}
         self._sketches.clear()
         self._estimates: Mapping[str | None, TripleCounts] = {}
         self._estimated, self._summed, self._current = -1, False, Statistics()
@@ -146,10 +151,8 @@ class LakeStatistics:
         """Save complete statistics for other processes, if there is much to count."""
         if self._records is not None and self._progress.is_whole and self._records.is_worthwhile(rows):
             facts = [list(each) for each in self._facts.values()]
-            record = StatisticsRecord(
-                self._progress.position, self._progress.removals, rows, facts, self._sketches.dump()
-            )
-            self._records.write(record)
+            progress, sketches = self._progress, self._sketches.dump()
+            self._records.write(StatisticsRecord(progress.position, progress.removals, rows, facts, sketches))
 
     def add(self, portion: SnapshotPortion) -> None:
         rows = self._duck.execute(_FACTS.format(rows=portion.relation)).fetchall()
@@ -271,12 +274,18 @@ class _Generation:
 class DuplicateIndex:
     """The predicates with duplicate triples in the lake up to a position, found over one connection."""
 
-    def __init__(self, duck: duckdb.DuckDBPyConnection) -> None:
+    def __init__(
+        self,
+        duck: duckdb.DuckDBPyConnection,
+        hashed_quads: int = HASHED_QUADS,
+        portion_quads: int = PORTION_QUADS,
+    ) -> None:
         self._duck = duck
+        self._hashed_quads, self._portion_quads = hashed_quads, portion_quads
         self.reset()
 
     def reset(self) -> None:
-        self._progress, self._repeating = SnapshotProgress(), frozenset[Predicate]()
+        self._progress, self._repeating = SnapshotProgress(self._portion_quads), frozenset[Predicate]()
         self._oldest, self._older, self._newest = _Generation(), _Generation(), _Generation()
         """The oldest generation has no hashes."""
 
@@ -306,7 +315,7 @@ class DuplicateIndex:
         )
         self._newest.raise_to(zip(names, greatest, strict=True))
         self._progress.mark_done(portion)
-        if self._newest.rows > HASHED_QUADS // 2:
+        if self._newest.rows > self._hashed_quads // 2:
             self._oldest.raise_to(self._older.greatest.items())
             self._older, self._newest = self._newest, _Generation()
 

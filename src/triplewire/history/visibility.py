@@ -7,13 +7,13 @@ node.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 import duckdb
 
 from triplewire.history.snapshots import HEADERS, SnapshotProgress
+from triplewire.model.cache import BoundedCache
 from triplewire.security import Visibility
 from triplewire.security.visibility import PatternSet
 from triplewire.sparql import CompiledQuery, Dialect, to_sql
@@ -107,9 +107,9 @@ class _ScopeInstances:
 class HiddenInstances:
     """Tables of hidden instances in one connection, least recently used first out."""
 
-    def __init__(self, duck: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, duck: duckdb.DuckDBPyConnection, limit: int = HIDDEN_CLASS_SETS) -> None:
         self._duck = duck
-        self._scopes: OrderedDict[PatternSet, _ScopeInstances] = OrderedDict()
+        self._scopes = BoundedCache[PatternSet, _ScopeInstances](limit)
         self._count = 0
 
     def find_table(self, visibility: Visibility, snapshot: Snapshot) -> str | None:
@@ -123,14 +123,12 @@ class HiddenInstances:
         return scope.table if scope.progress.holds(snapshot) else self._once(scope, snapshot)
 
     def _scope(self, classes: PatternSet, sql: str) -> _ScopeInstances:
-        if classes not in self._scopes:
+        if (scope := self._scopes.get(classes)) is None:
             self._count += 1
-            self._scopes[classes] = self._reset(_ScopeInstances(f"hidden_{self._count}", sql))
-        self._scopes.move_to_end(classes)
-        if len(self._scopes) > HIDDEN_CLASS_SETS:
-            _, gone = self._scopes.popitem(last=False)
-            self._duck.execute(f"DROP TABLE {gone.table}")
-        return self._scopes[classes]
+            scope = self._reset(_ScopeInstances(f"hidden_{self._count}", sql))
+            for evicted in self._scopes.put(classes, scope):
+                self._duck.execute(f"DROP TABLE {evicted.table}")
+        return scope
 
     def _reset(self, scope: _ScopeInstances) -> _ScopeInstances:
         scope.progress = SnapshotProgress()

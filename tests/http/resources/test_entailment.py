@@ -16,7 +16,7 @@ from triplewire.model import Event, Subscription, format_position
 from triplewire.model.errors import Conflict, InvalidField
 from triplewire.model.terms import RDF_TYPE
 from triplewire.rdf import TURTLE
-from triplewire.sparql.entailment import rewriting
+from triplewire.sparql.entailment.rewriting import ENTAILMENT_ROWS
 from triplewire.storage.log.ports import Publication
 from triplewire.storage.registry.subscriptions import ENTAILED, SUBSCRIPTION, read_versions, subscription_from_change
 from triplewire.testing import TWIN_KINDS, Twin, open_twin
@@ -136,10 +136,9 @@ def test_an_ended_one_follows_no_more(stores: Twin) -> None:
     assert stores.registry.list(ENTAILED) == []
 
 
-def test_what_meets_too_much_of_an_ontology_is_refused_whichever_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rewriting, "ENTAILMENT_ROWS", 3)
+def test_what_meets_too_much_of_an_ontology_is_refused_whichever_comes_first() -> None:
     small = ontology(":Dog rdfs:subClassOf :Animal .")
-    large = ontology("".join(f":c{number} rdfs:subClassOf :Animal ." for number in range(9)))
+    large = ontology("".join(f":c{number} rdfs:subClassOf :Animal ." for number in range(ENTAILMENT_ROWS + 1)))
     with open_twin("memory") as stores:
         ontologies = OntologyManager(stores.registry)
         ontologies.load("zoo", small, TURTLE)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.sparql.entailment.rdfs_oracle import DOMAIN, RANGE, RDF_TYPE, SUB_CLASS, SUB_PROPERTY, Triple, closed_schema
 from triplewire.model.errors import InputError
 from triplewire.sparql.entailment import ontologies
-from triplewire.sparql.entailment.ontologies import OWL, RDFS, Ontology, build_ontology, merge_ontologies
+from triplewire.sparql.entailment.ontologies import OWL, RDFS, Ontology, build_ontology
 
 A, B, C, P, Q = (f"<urn:{name}>" for name in "ABCpq")
 
@@ -22,16 +22,9 @@ def test_the_facts_are_what_the_rules_give(schema: frozenset[Triple]) -> None:
     assert build_ontology(schema).facts == closed_schema(schema)
 
 
-@given(schemas, schemas)
-def test_merging_is_as_if_it_had_been_one(one: frozenset[Triple], two: frozenset[Triple]) -> None:
-    both = merge_ontologies(build_ontology(one), build_ontology(two))
-    assert both == build_ontology(one | two)
-    assert hash(both) == hash(build_ontology(one | two))
-
-
-def test_nothing_merged_says_nothing() -> None:
-    assert not merge_ontologies()
-    assert merge_ontologies() == Ontology()
+def test_nothing_says_nothing() -> None:
+    assert not build_ontology([])
+    assert build_ontology([]) == Ontology()
 
 
 def test_names_on_a_cycle_are_below_one_another() -> None:

@@ -199,18 +199,6 @@ def build_ontology(triples: Iterable[Triple]) -> Ontology:
     return ontology
 
 
-def merge_ontologies(*ontologies: Ontology) -> Ontology:
-    """Merge ontologies. Raises InputError if the tables would be too large."""
-    return build_ontology(_restated(ontologies))
-
-
-def _restated(ontologies: Iterable[Ontology]) -> Iterator[Triple]:
-    for each in ontologies:
-        yield from each.schema
-        yield from ((name, RDF_TYPE, f"<{RDFS}Class>") for name in each.classes)
-        yield from ((name, RDF_TYPE, f"<{RDF}Property>") for name in each.properties)
-
-
 def _schema(triples: frozenset[Triple]) -> frozenset[Triple]:
     """Return the triples of the four predicates, also those that are entailed through their sub-properties."""
     found = frozenset(_plain(triples))
