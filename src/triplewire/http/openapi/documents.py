@@ -3,36 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from triplewire.config.metrics import StreamTraffic
 from triplewire.config.status import EdgeStatus
-from triplewire.http.openapi.schemas import (
-    ABSENT,
-    CLIENT_MESSAGE_SCHEMAS,
-    COUNT,
-    MESSAGE_SCHEMAS,
-    POSITION,
-    PROBLEM,
-    PUBLISH_SCHEMAS,
-    SHARED_SCHEMAS,
-    STRING,
-    TIME,
-    Document,
-    Keywords,
-    RequestDocument,
-    Schema,
-    any_of,
-    array_bounds,
-    array_schema,
-    document_name,
-    document_schema,
-    enum_schema,
-    object_schema,
-    ref,
-    schema_of,
-)
+from triplewire.http.openapi import schemas
+from triplewire.http.openapi.schemas import ABSENT, POSITION, Document, Keywords, RequestDocument, Schema, any_of, ref
 from triplewire.matching.filters import FILTER_CONSTRAINTS, FILTERS
 from triplewire.model import ErasureScope, Kind
 from triplewire.rdf.terms import HEADER_CHARACTERS
@@ -59,21 +36,24 @@ START_SCHEMA = Keywords(type="string", description="`earliest`, a position, or a
 Position = Annotated[str, ref(POSITION)]
 StreamName = Annotated[str, ref("StreamName")]
 KindName = Annotated[str, ref("Kind")]
-Time = Annotated[str, TIME]
+Time = Annotated[str, schemas.TIME]
 WebhookStateName = Literal["on", "gone", "ended"]
 Microseconds = Annotated[int, Keywords(description="Microseconds since the epoch")]
 Path = Annotated[str, Keywords(format="uri-reference")]
 Name = Annotated[str, Keywords(minLength=1, maxLength=HEADER_CHARACTERS)]
-Names = Name | Annotated[Sequence[Name], array_bounds(1, SELECTOR_VALUES)] | None
-StreamList = Annotated[Sequence[StreamName], array_bounds(1, SELECTOR_VALUES)]
+Names = Name | Annotated[Sequence[Name], schemas.array_bounds(1, SELECTOR_VALUES)] | None
+StreamList = Annotated[Sequence[StreamName], schemas.array_bounds(1, SELECTOR_VALUES)]
 Start = Annotated[str, START_SCHEMA]
 Duration = Annotated[float | str, DURATION_SCHEMA]
 WebhookUrl = Annotated[str, Keywords(format="uri", maxLength=WEBHOOK_URL_CHARACTERS)]
-_PARAMETER = {"type": "object", "properties": {"type": enum_schema(PARAMETER_TYPES)}, "additionalProperties": False}
+_PARAMETER = {
+    "type": "object",
+    "properties": {"type": schemas.enum_schema(PARAMETER_TYPES)},
+    "additionalProperties": False,
+}
 Parameters = Annotated[dict[str, Any], Keywords(additionalProperties=_PARAMETER)]
 
 
-@dataclass(frozen=True, kw_only=True)
 class ConstraintDocument(RequestDocument):
     """A constraint on an attribute, by content or by meaning."""
 
@@ -83,10 +63,9 @@ class ConstraintDocument(RequestDocument):
     strict: bool = ABSENT
 
 
-Constraints = Annotated[Sequence[ConstraintDocument], array_bounds(0, FILTER_CONSTRAINTS)]
+Constraints = Annotated[Sequence[ConstraintDocument], schemas.array_bounds(0, FILTER_CONSTRAINTS)]
 
 
-@dataclass(frozen=True, kw_only=True)
 class WebhookDocument(Document):
     """The target of notifications. A secret that the broker generated is returned once, by the creating request."""
 
@@ -96,11 +75,10 @@ class WebhookDocument(Document):
     state: WebhookStateName = ABSENT
 
 
-@dataclass(frozen=True, kw_only=True)
-class _SubscriptionMembers:
+class _SubscriptionMembers(Document):
     sparql: str = ABSENT
     filter: Constraints = ABSENT
-    filters: Annotated[Sequence[Constraints], array_bounds(1, FILTERS)] = ABSENT
+    filters: Annotated[Sequence[Constraints], schemas.array_bounds(1, FILTERS)] = ABSENT
     prefixes: dict[str, str] = ABSENT
     template: str = ABSENT
     values: dict[str, Any] = ABSENT
@@ -116,22 +94,16 @@ class _SubscriptionMembers:
     vocabulary: Names = ABSENT
 
 
-@dataclass(frozen=True, kw_only=True)
 class SubscriptionRequestDocument(_SubscriptionMembers, RequestDocument):
     """A subscription to create."""
 
     extra: ClassVar[Schema] = {**RequestDocument.extra, "minProperties": 1}
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Identified(Document):
-    id: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class SubscriptionDocument(_SubscriptionMembers, _Identified):
+class SubscriptionDocument(_SubscriptionMembers):
     """A subscription, and where its notifications are delivered."""
 
+    id: str
     kind: KindName = field()
     stream: StreamName | StreamList | None = field()
     created: Time
@@ -142,13 +114,6 @@ class SubscriptionDocument(_SubscriptionMembers, _Identified):
     expires: Time = ABSENT
 
 
-@dataclass(frozen=True, kw_only=True)
-class SubscriptionPageDocument(Document):
-    subscriptions: Sequence[SubscriptionDocument]
-    next: Position | None
-
-
-@dataclass(frozen=True, kw_only=True)
 class DryRunDocument(Document):
     """The recent events that a subscription would have matched."""
 
@@ -161,7 +126,6 @@ class DryRunDocument(Document):
     examples: Sequence[Any]
 
 
-@dataclass(frozen=True, kw_only=True)
 class ExplanationDocument(Document):
     """The reason why a subscription matched an event, or did not."""
 
@@ -174,18 +138,11 @@ class ExplanationDocument(Document):
     steps: dict[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
-class QueryFormDocument(Document):
-    query: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class TemplateRequestDocument(RequestDocument):
     sparql: str
     parameters: Parameters | None = ABSENT
 
 
-@dataclass(frozen=True, kw_only=True)
 class TemplateDocument(Document):
     name: str
     version: Position
@@ -193,12 +150,6 @@ class TemplateDocument(Document):
     parameters: Parameters
 
 
-@dataclass(frozen=True, kw_only=True)
-class TemplatesDocument(Document):
-    templates: Sequence[TemplateDocument]
-
-
-@dataclass(frozen=True, kw_only=True)
 class OntologyDocument(Document):
     name: str
     version: Position
@@ -207,12 +158,6 @@ class OntologyDocument(Document):
     properties: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class OntologiesDocument(Document):
-    ontologies: Sequence[OntologyDocument]
-
-
-@dataclass(frozen=True, kw_only=True)
 class QueryRequestDocument(RequestDocument):
     """A continuous query to register."""
 
@@ -229,7 +174,6 @@ class QueryRequestDocument(RequestDocument):
     into: StreamName | None = ABSENT
 
 
-@dataclass(frozen=True, kw_only=True)
 class ContinuousQueryDocument(Document):
     """A continuous query, and where its answers are delivered."""
 
@@ -253,13 +197,6 @@ class ContinuousQueryDocument(Document):
     figures: dict[str, Any] = ABSENT
 
 
-@dataclass(frozen=True, kw_only=True)
-class QueryPageDocument(Document):
-    queries: Sequence[ContinuousQueryDocument]
-    next: Position | None
-
-
-@dataclass(frozen=True, kw_only=True)
 class WebhookStatusDocument(Document):
     """A webhook or WebSub subscriber, and the position up to which it is delivered."""
 
@@ -277,13 +214,6 @@ class WebhookStatusDocument(Document):
     reason: str = ABSENT
 
 
-@dataclass(frozen=True, kw_only=True)
-class WebhookPageDocument(Document):
-    hooks: Sequence[WebhookStatusDocument]
-    next: Position | None
-
-
-@dataclass(frozen=True, kw_only=True)
 class DeadLetterDocument(Document):
     """A message that its target did not accept in any attempt."""
 
@@ -295,24 +225,10 @@ class DeadLetterDocument(Document):
     parked: Time
 
 
-@dataclass(frozen=True, kw_only=True)
-class DeadLetterPageDocument(Document):
-    letters: Sequence[DeadLetterDocument]
-    next: Position | None
-
-
-@dataclass(frozen=True, kw_only=True)
 class PositionsDocument(RequestDocument):
-    positions: Annotated[Sequence[Position], array_bounds(0, PAGE_ENTRIES)] = ABSENT
+    positions: Annotated[Sequence[Position], schemas.array_bounds(0, PAGE_ENTRIES)] = ABSENT
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReplayDocument(Document):
-    id: str
-    replaying: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class HubRequestDocument(Document):
     mode: Literal["subscribe", "unsubscribe"] = field(metadata={"name": "hub.mode"})
     topic: Annotated[str, Keywords(format="uri")] = field(metadata={"name": "hub.topic"})
@@ -331,17 +247,15 @@ GrantText = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class TokenRequestDocument(RequestDocument):
     """A token to create: its purpose, its grants and roles, and its lifetime."""
 
     name: TokenText
-    allow: Annotated[Sequence[GrantText], array_bounds(1, TOKEN_GRANTS // 2)]
-    roles: Annotated[Sequence[TokenText], array_bounds(0, TOKEN_GRANTS // 2)] = ABSENT
+    allow: Annotated[Sequence[GrantText], schemas.array_bounds(1, TOKEN_GRANTS // 2)]
+    roles: Annotated[Sequence[TokenText], schemas.array_bounds(0, TOKEN_GRANTS // 2)] = ABSENT
     expires: Annotated[str, Keywords(pattern="^[1-9][0-9]{0,5}[smhdw]$", examples=["30d"])] = ABSENT
 
 
-@dataclass(frozen=True, kw_only=True)
 class TokenDocument(Document):
     """A token, without its secret."""
 
@@ -355,19 +269,12 @@ class TokenDocument(Document):
     revoked: Time | None
 
 
-@dataclass(frozen=True, kw_only=True)
 class NewTokenDocument(TokenDocument):
     """A token that was just created, with its text."""
 
     token: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class TokensDocument(Document):
-    tokens: Sequence[TokenDocument]
-
-
-@dataclass(frozen=True, kw_only=True)
 class HealthDocument(Document):
     """The positions that log, matching and history have reached. Administrators also see counts and listeners."""
 
@@ -388,13 +295,11 @@ class HealthDocument(Document):
     lake: dict[str, Any] = ABSENT
 
 
-@dataclass(frozen=True, kw_only=True)
 class StreamsDocument(Document):
     streams: Sequence[dict[str, Any]]
     notifications: StreamTraffic = ABSENT
 
 
-@dataclass(frozen=True, kw_only=True)
 class StreamProfileDocument(Document):
     """A stream: its description, its counts, and where to read and subscribe to it."""
 
@@ -419,20 +324,14 @@ DescriptionText = Annotated[str, Keywords(minLength=1, maxLength=DESCRIPTION_CHA
 Iri = Annotated[str, Keywords(format="iri")]
 
 
-@dataclass(frozen=True, kw_only=True)
 class StreamDescriptionDocument(Document):
     """The description of a stream, written by its administrators."""
 
     title: DescriptionText = ABSENT
     description: DescriptionText = ABSENT
     licence: Iri = ABSENT
-    keywords: Annotated[Sequence[DescriptionText], array_bounds(0, DESCRIPTION_KEYWORDS)] = ABSENT
+    keywords: Annotated[Sequence[DescriptionText], schemas.array_bounds(0, DESCRIPTION_KEYWORDS)] = ABSENT
     version_of: Iri = ABSENT
-
-
-@dataclass(frozen=True, kw_only=True)
-class EdgesDocument(Document):
-    edges: Sequence[EdgeStatus]
 
 
 StreamAddresses = Annotated[
@@ -440,7 +339,6 @@ StreamAddresses = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class AnnouncementDocument(Document):
     """The addresses of streams at another edge that repeats them."""
 
@@ -449,7 +347,6 @@ class AnnouncementDocument(Document):
     free: int = ABSENT
 
 
-@dataclass(frozen=True, kw_only=True)
 class RepeaterDocument(Document):
     id: str
     streams: StreamAddresses
@@ -458,19 +355,12 @@ class RepeaterDocument(Document):
     at: Microseconds
 
 
-@dataclass(frozen=True, kw_only=True)
-class RepeatersDocument(Document):
-    repeaters: Sequence[RepeaterDocument]
-
-
-@dataclass(frozen=True, kw_only=True)
 class ErasureStepDocument(Document):
     step: str
     state: Literal["waiting", "done"]
     at: Time | None
 
 
-@dataclass(frozen=True, kw_only=True)
 class ErasureDocument(Document):
     """The progress of an erasure. The erased name is shown only as a digest."""
 
@@ -485,40 +375,53 @@ class ErasureDocument(Document):
     completed: Time | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class ErasurePageDocument(Document):
-    erasures: Sequence[ErasureDocument]
-    next: Position | None
-
-
 def _documents(base: type[Document] = Document) -> Iterator[type[Document]]:
     for each in base.__subclasses__():
-        if each is not RequestDocument and each is not _Identified:
+        if each is not RequestDocument and not each.__name__.startswith("_"):
             yield each
         yield from _documents(each)
 
 
+def _list(name: str, items: str) -> Schema:
+    return schemas.object_schema({name: schemas.array_schema(ref(items))})
+
+
+def _page(name: str, items: str) -> Schema:
+    return schemas.object_schema({name: schemas.array_schema(ref(items)), "next": schemas.nullable(ref(POSITION))})
+
+
 def _one_or_more(name: str, least: int = 0) -> Schema:
-    return any_of(ref(name), array_schema(ref(name), least))
+    return any_of(ref(name), schemas.array_schema(ref(name), least))
 
 
 SCHEMAS: dict[str, Schema] = {
-    **SHARED_SCHEMAS,
-    **PUBLISH_SCHEMAS,
-    **MESSAGE_SCHEMAS,
-    **CLIENT_MESSAGE_SCHEMAS,
-    **{document_name(each): document_schema(each) for each in _documents()},
-    "Kind": schema_of(Kind),
+    **schemas.SHARED_SCHEMAS,
+    **schemas.MESSAGE_SCHEMAS,
+    **schemas.CLIENT_MESSAGE_SCHEMAS,
+    **{schemas.document_name(each): schemas.document_schema(each) for each in _documents()},
+    "SubscriptionPage": _page("subscriptions", "Subscription"),
+    "Templates": _list("templates", "Template"),
+    "Ontologies": _list("ontologies", "Ontology"),
+    "QueryPage": _page("queries", "ContinuousQuery"),
+    "WebhookPage": _page("hooks", "WebhookStatus"),
+    "DeadLetterPage": _page("letters", "DeadLetter"),
+    "Tokens": _list("tokens", "Token"),
+    "Edges": _list("edges", "EdgeStatus"),
+    "Repeaters": _list("repeaters", "Repeater"),
+    "ErasurePage": _page("erasures", "Erasure"),
+    "QueryForm": schemas.object_schema({"query": schemas.STRING}),
+    "Replay": schemas.object_schema({"id": schemas.STRING, "replaying": schemas.COUNT}),
+    "Kind": schemas.schema_of(Kind),
     "SubscriptionRequests": _one_or_more("SubscriptionRequest", 1),
     "Subscriptions": _one_or_more("Subscription"),
     "QueryRequests": _one_or_more("QueryRequest", 1),
     "ContinuousQueries": _one_or_more("ContinuousQuery"),
     "BulkResult": any_of(
-        object_schema({"line": COUNT, "id": STRING, "position": ref(POSITION)}),
-        object_schema({"line": COUNT, "error": ref(PROBLEM)}),
+        schemas.object_schema({"line": schemas.COUNT, "id": schemas.STRING, "position": ref(POSITION)}),
+        schemas.object_schema({"line": schemas.COUNT, "error": ref(schemas.PROBLEM)}),
     ),
-    "Index": {"type": "object", "additionalProperties": STRING, "required": ["name"]},
-    "StreamTraffic": document_schema(StreamTraffic, complete=True),
-    "EdgeStatus": document_schema(EdgeStatus, complete=True, but=("metrics",)),
+    "Index": {"type": "object", "additionalProperties": schemas.STRING, "required": ["name"]},
+    "StreamTraffic": schemas.document_schema(StreamTraffic, complete=True),
+    "EdgeStatus": schemas.document_schema(EdgeStatus, complete=True, but=("metrics",)),
 }
 """All schemas by name."""

@@ -3,7 +3,6 @@
 A `Document` is a JSON object of the API, written as a dataclass. Its schema is generated: the type of a field gives
 the schema of the member, a field without a default is required, and the docstring is the description.
 
-    @dataclass(frozen=True)
     class OntologyDocument(Document):
         name: str
         triples: int
@@ -15,12 +14,23 @@ is the schema `Ontology`. Integers are counts, from 0 on. `Annotated[str, Keywor
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from functools import cache
 from inspect import cleandoc
 from types import NoneType, UnionType
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    TypeAlias,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from triplewire.model.events import STREAM_NAME_CHARACTERS
 
@@ -90,12 +100,16 @@ def enum_schema(values: Sequence[str]) -> Schema:
     return {"type": "string", "enum": list(values)}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
 class Document:
-    """A JSON object of the API. Optional members have the default `ABSENT`."""
+    """A JSON object of the API: each subclass is a frozen dataclass. Optional members have the default `ABSENT`."""
 
     extra: ClassVar[Schema] = {}
     """Members that its schema has besides."""
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
 
     @classmethod
     @cache
@@ -109,7 +123,6 @@ class Document:
         return {name: _to_json(value) for name, value in members if value is not ABSENT}
 
 
-@dataclass(frozen=True, kw_only=True)
 class RequestDocument(Document):
     """A JSON object that clients send: another member is an error, so that a misspelt one does not go unnoticed."""
 
@@ -197,17 +210,10 @@ SHARED_SCHEMAS: dict[str, Schema] = {
     PROBLEM: object_schema(
         {"type": {"type": "string", "format": "uri"}, "title": STRING, "status": COUNT, "detail": STRING},
         optional={
-            "line": COUNT,
-            "column": COUNT,
-            "excerpt": STRING,
-            "field": STRING,
-            "construct": STRING,
-            "known": TEXTS,
-            "limit": NUMBER,
-            "retry_after": NUMBER,
-            "position": ref(POSITION),
-            "refused": array_schema(ref("Refusal")),
-            "refusals": COUNT,
+            **dict.fromkeys(("line", "column", "refusals"), COUNT),
+            **dict.fromkeys(("excerpt", "field", "construct"), STRING),
+            **dict.fromkeys(("limit", "retry_after"), NUMBER),
+            **{"known": TEXTS, "position": ref(POSITION), "refused": array_schema(ref("Refusal"))},
         },
         description="A problem (RFC 9457): the error, its place in the input, and what would be right.",
     ),
@@ -217,17 +223,11 @@ SHARED_SCHEMAS: dict[str, Schema] = {
         "properties": {"head": {"type": "object"}, "results": {"type": "object"}, "boolean": {"type": "boolean"}},
         "description": "SPARQL 1.1 Query Results JSON.",
     },
-}
-
-
-PUBLISH_SCHEMAS: dict[str, Schema] = {
     "Receipt": object_schema(
         {"events": COUNT, "first": ref(POSITION), "last": ref(POSITION), "position": ref(POSITION)},
         optional={
-            "stream": ref("StreamName"),
-            "repeated": COUNT,
-            "refused": array_schema(ref("Refusal")),
-            "refusals": COUNT,
+            **{"stream": ref("StreamName"), "repeated": COUNT},
+            **{"refused": array_schema(ref("Refusal")), "refusals": COUNT},
         },
         description="The result of a publish request: everything that was accepted is durable.",
     ),
@@ -236,21 +236,14 @@ PUBLISH_SCHEMAS: dict[str, Schema] = {
         optional={"line": COUNT},
         description="An item of a body that was refused.",
     ),
-    "Item": {
-        **object_schema(
-            {},
-            optional={
-                "event": STRING,
-                "time": STRING,
-                "source": nullable(STRING),
-                "application": nullable(STRING),
-                "headers": OBJECT,
-                "format": STRING,
-                "body": STRING,
-            },
-        ),
-        "description": "An event on a line: as subscribers receive it, or a JSON-LD document.",
-    },
+    "Item": object_schema(
+        {},
+        optional={
+            **dict.fromkeys(("event", "time", "format", "body"), STRING),
+            **{"source": nullable(STRING), "application": nullable(STRING), "headers": OBJECT},
+        },
+        description="An event on a line: as subscribers receive it, or a JSON-LD document.",
+    ),
     "Acknowledgement": {
         **any_of(
             object_schema({"begin": object_schema({"stream": ref("StreamName")})}),
@@ -348,22 +341,20 @@ MESSAGE_SCHEMAS: dict[str, Schema] = {
     "ProblemMessage": _message("problem", "A message of the client was refused.", {"problem": ref(PROBLEM)}),
 }
 
+_ADDED = {"subscribe": "subscription", "stream": "stream", "query": "continuous query"}
+
 CLIENT_MESSAGE_SCHEMAS: dict[str, Schema] = {
     "AcknowledgeMessage": object_schema(
         {"ack": ref(RESUME_TOKEN)}, description="The client has processed this message and all before it."
     ),
-    "SubscribeMessage": object_schema(
-        {"subscribe": STRING}, optional={"after": STRING}, description="Add a subscription to this connection."
-    ),
-    "UnsubscribeMessage": object_schema(
-        {"unsubscribe": STRING}, description="Remove a subscription from this connection."
-    ),
-    "StreamMessage": object_schema(
-        {"stream": STRING}, optional={"after": STRING}, description="Add a stream to this connection."
-    ),
-    "UnstreamMessage": object_schema({"unstream": STRING}, description="Remove a stream from this connection."),
-    "QueryMessage": object_schema(
-        {"query": STRING}, optional={"after": STRING}, description="Add a continuous query to this connection."
-    ),
-    "UnqueryMessage": object_schema({"unquery": STRING}, description="Remove a continuous query from this connection."),
+    **{
+        f"{verb.title()}Message": object_schema(
+            {verb: STRING}, optional={"after": STRING}, description=f"Add a {noun} to this connection."
+        )
+        for verb, noun in _ADDED.items()
+    },
+    **{
+        f"Un{verb}Message": object_schema({f"un{verb}": STRING}, description=f"Remove a {noun} from this connection.")
+        for verb, noun in _ADDED.items()
+    },
 }
