@@ -15,7 +15,6 @@ from aiohttp import web
 from tests.http.harness import House, body, run
 from tests.http.resources.test_routes import controlled
 from triplewire.client import AsyncClient, Client
-from triplewire.client.problems import parse_problem
 from triplewire.http.formats.sse import SSE
 from triplewire.http.problems import respond_to_error
 from triplewire.model import format_position
@@ -35,6 +34,7 @@ from triplewire.model.errors import (
     UnknownMediaType,
     Unsupported,
 )
+from triplewire.model.problems import parse_problem
 from triplewire.storage.log.ports import LogRetention
 from triplewire.testing.samples import event
 

@@ -14,12 +14,12 @@ import orjson
 from triplewire.client import publishing, results
 from triplewire.client.administration import ContinuousQueryClient, rename_start
 from triplewire.client.feeds import Feed, FeedMessage
-from triplewire.client.problems import parse_problem
 from triplewire.client.publishing import Items, StreamingPublisher
 from triplewire.client.requests import Json
 from triplewire.client.results import QueryOptions, QueryResponse, ResultParser
 from triplewire.model import END, START, Event, Kind, StreamEvent, format_position
 from triplewire.model.errors import Unavailable
+from triplewire.model.problems import parse_problem
 from triplewire.rdf import N_QUADS, encode, encode_addressed
 
 _PIECE = 64 * 1024

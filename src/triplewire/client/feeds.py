@@ -17,8 +17,8 @@ import aiohttp
 import orjson
 from yarl import URL
 
-from triplewire.client.problems import parse_problem
 from triplewire.model.errors import NotFound, TooManyRequests, TriplewireError, Unavailable
+from triplewire.model.problems import parse_problem
 
 _HOPS = 5
 """Redirects in a row before a feed returns to its first edge, and requests to stay there."""

@@ -10,9 +10,9 @@ from typing import Any
 import aiohttp
 import orjson
 
-from triplewire.client.problems import parse_problem
 from triplewire.model import Event
 from triplewire.model.errors import Unavailable
+from triplewire.model.problems import parse_problem
 from triplewire.rdf import N_QUADS, to_nquads
 from triplewire.rdf.headers import format_time
 

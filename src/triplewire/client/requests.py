@@ -21,9 +21,9 @@ from aiohttp import ClientHandlerType, hdrs
 from yarl import URL
 
 from triplewire.client.feeds import Transport
-from triplewire.client.problems import parse_problem
 from triplewire.config.settings import CACERT, TOKEN, TOKEN_FILE
 from triplewire.model.errors import BadRequest, Unavailable
+from triplewire.model.problems import parse_problem
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ from aiohttp.typedefs import Handler, Middleware
 
 from triplewire.http.auth import caller
 from triplewire.http.openapi import Operation, operation_of, resource_operations
-from triplewire.http.problems import describe_error
 from triplewire.model.clock import Clock, format_timestamp
 from triplewire.model.errors import Forbidden, StorageFull, TriplewireError, Unauthenticated
+from triplewire.model.problems import describe_error
 from triplewire.security import NOBODY, Verb
 from triplewire.security.audit import ACTS, BOOKS, REFUSALS, AuditLog
 

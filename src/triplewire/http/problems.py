@@ -1,4 +1,4 @@
-"""Problem documents (RFC 9457): status and title of each error class, and the middleware that writes them."""
+"""Responses with problem documents (RFC 9457), and the middleware that writes them."""
 
 from __future__ import annotations
 
@@ -13,63 +13,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from triplewire.config.metrics import Metrics
 from triplewire.model import errors
-
-_PROBLEMS: dict[type[Exception], tuple[int, str]] = {
-    errors.MalformedRdf: (400, "Malformed RDF"),
-    errors.UnknownMediaType: (415, "Unsupported media type"),
-    errors.NotAcceptable: (406, "Not acceptable"),
-    errors.BodyTooLarge: (413, "Payload too large"),
-    errors.SparqlSyntax: (400, "SPARQL syntax error"),
-    errors.Unsupported: (422, "Unsupported SPARQL"),
-    errors.ShapeViolation: (422, "Shape violation"),
-    errors.InvalidField: (422, "Invalid field"),
-    errors.BadRequest: (400, "Bad request"),
-    errors.InputError: (400, "Bad request"),
-    errors.Unauthenticated: (401, "Unauthorized"),
-    errors.Forbidden: (403, "Forbidden"),
-    errors.Gone: (410, "Gone"),
-    errors.NotFound: (404, "Not found"),
-    errors.DuplicateId: (409, "Duplicate event id"),
-    errors.Conflict: (409, "Conflict"),
-    errors.TooManyRequests: (429, "Too many requests"),
-    errors.StorageFull: (507, "Insufficient storage"),
-    errors.AnswerTooLarge: (413, "Answer too large"),
-    errors.QueryLimit: (503, "Query limit exceeded"),
-    errors.Unavailable: (503, "Service unavailable"),
-}
-"""Status and title of each error class; those of its nearest base class hold for another."""
-
-_EXTRAS = (
-    "field",
-    "construct",
-    "known",
-    "limit",
-    "excerpt",
-    "retry_after",
-    "position",
-    "scope",
-    "violations",
-    "results",
-    "report",
-)
-
-
-def problem_document(status: int, kind: str, title: str, detail: str, **extras: object) -> dict[str, Any]:
-    """Return a problem document. `kind` is the class of the error, the last segment of the document's type."""
-    type = f"https://triplewire.dev/problems/{kind}"
-    return {"type": type, "title": title, "status": status, "detail": detail, **extras}
-
-
-def describe_error(error: errors.TriplewireError) -> dict[str, Any]:
-    """Return the problem document of an error, with the line and column of the input that it is about."""
-    known = (_PROBLEMS[each] for each in type(error).__mro__ if each in _PROBLEMS)
-    status, title = next(known, (500, "Internal server error"))
-    extras = {name: getattr(error, name) for name in _EXTRAS if getattr(error, name, None)}
-    place = getattr(error, "place", None)
-    if place is not None:
-        extras |= {"line": place.line, "column": place.column}
-    return problem_document(status, type(error).__name__, title, str(error), **extras)
-
+from triplewire.model.problems import describe_error, problem_document
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 1

@@ -23,10 +23,11 @@ from aiohttp.http_exceptions import LineTooLong
 from aiohttp.typedefs import Handler, Middleware
 
 from triplewire.http.listeners import BACKLOG, Certificates, close_sockets, has_queued, open_listeners
-from triplewire.http.problems import MEDIA_TYPE, internal_error_response, problem_document, problem_response
+from triplewire.http.problems import MEDIA_TYPE, internal_error_response, problem_response
 from triplewire.http.rate_limits import UNBOUNDED_BODY, ConnectionProgress, SlowClientTimeout, SlowClientTimer
 from triplewire.http.workers import Worker
 from triplewire.model.clock import Clock, SystemClock
+from triplewire.model.problems import problem_document
 
 HEADERS: Final = 128
 """Headers of one request; with the limit of their length at worst a megabyte."""

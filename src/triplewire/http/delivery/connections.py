@@ -17,10 +17,10 @@ from aiohttp import WSMsgType, hdrs, web
 from aiohttp.abc import AbstractStreamWriter
 
 from triplewire.http.formats.sse import WEBSOCKET
-from triplewire.http.problems import describe_error
 from triplewire.http.rate_limits import keep_connection
 from triplewire.http.server import FAREWELL_SECONDS
 from triplewire.model.errors import BadRequest, TriplewireError
+from triplewire.model.problems import describe_error
 from triplewire.rdf.checks import check_nesting
 
 SOCKET_BYTES: Final = 64 * 1024

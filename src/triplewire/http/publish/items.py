@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from triplewire.http.problems import describe_error
 from triplewire.model import Event, EventHeaders, format_position
 from triplewire.model.errors import DuplicateId, Forbidden, InputError, TriplewireError
+from triplewire.model.problems import describe_error
 from triplewire.rdf import new_id
 from triplewire.rdf.envelopes import Envelope
 from triplewire.rdf.splitting import RawItem, Splitter

@@ -13,10 +13,10 @@ import orjson
 from aiohttp import web
 
 from triplewire.config.workers import CHUNK_BYTES
-from triplewire.http.problems import describe_error
 from triplewire.http.resources.bodies import SUBSCRIPTION_BODY_BYTES
 from triplewire.model import format_position
 from triplewire.model.errors import BadRequest, BodyTooLarge, TriplewireError
+from triplewire.model.problems import describe_error
 from triplewire.rdf.checks import check_nesting
 
 BULK_LINES: Final = 2_000
