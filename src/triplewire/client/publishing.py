@@ -11,10 +11,10 @@ import aiohttp
 import orjson
 
 from triplewire.model import Event
+from triplewire.model.clock import format_timestamp
 from triplewire.model.errors import Unavailable
 from triplewire.model.problems import parse_problem
 from triplewire.rdf import N_QUADS, to_nquads
-from triplewire.rdf.headers import format_time
 
 Item = Event | Mapping[str, Any] | bytes
 """An event; an object of the JSON lines format, or of JSON-LD; or bytes of the body, sent unchanged."""
@@ -35,7 +35,7 @@ def _event_document(event: Event) -> dict[str, Any]:
     headers = event.headers
     document = {
         "event": event.id,
-        "time": None if headers.time is None else format_time(headers.time),
+        "time": None if headers.time is None else format_timestamp(headers.time),
         "source": headers.source,
         "application": headers.application,
         "headers": dict(headers.extensions) or None,

@@ -8,7 +8,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 
@@ -73,7 +73,9 @@ class Backoff:
         return whole * (1 - self.jitter * (1 - self.chance()))
 
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
 def format_timestamp(microseconds: int) -> str:
     """ISO 8601 in UTC, with a fraction only where there is one: `2026-11-15T08:30:00Z`."""
-    at = datetime.fromtimestamp(microseconds // 1_000_000, UTC).replace(microsecond=microseconds % 1_000_000)
-    return at.isoformat().replace("+00:00", "Z")
+    return (_EPOCH + timedelta(microseconds=microseconds)).isoformat().replace("+00:00", "Z")

@@ -29,10 +29,11 @@ from urllib.parse import quote, unquote
 import orjson
 
 from triplewire.model import Event, EventHeaders
+from triplewire.model.clock import format_timestamp
 from triplewire.model.errors import BadRequest, BodyTooLarge
 from triplewire.model.events import BODY, parse_payload
 from triplewire.rdf.checks import BODY_BYTES, check_nesting
-from triplewire.rdf.headers import EXTENSIONS, check_extension, check_header, format_time, parse_time
+from triplewire.rdf.headers import EXTENSIONS, check_extension, check_header, parse_time
 from triplewire.rdf.serializer import to_nquads
 from triplewire.rdf.splitting import RawItem
 from triplewire.rdf.syntaxes import N_QUADS
@@ -64,7 +65,7 @@ def write_attributes(event_id: str, headers: EventHeaders, stream: str, **own: s
         "source": reference,
         "type": given.pop("type", DEFAULT_TYPE),
         **given,
-        "time": None if headers.time is None else format_time(headers.time),
+        "time": None if headers.time is None else format_timestamp(headers.time),
         "twsource": None if reference == source else source,
         "twapplication": headers.application,
         "twheaders": orjson.dumps(others).decode() if others else None,

@@ -15,6 +15,7 @@ from typing import Final
 import orjson
 
 from triplewire.model import EventHeaders
+from triplewire.model.clock import format_timestamp
 from triplewire.model.errors import BadRequest
 from triplewire.model.terms import TW, XSD, is_iri, is_literal, literal, parse_literal
 from triplewire.rdf.terms import HEADER_CHARACTERS
@@ -130,7 +131,7 @@ def format_headers(id: str, given: HeaderValues) -> str:
     """Return the headers of an event as lines of N-Quads."""
     values = {name: getattr(given, name) for name in HEADER_PROPERTIES}
     objects = {
-        name: literal(format_time(value), _DATE_TIME) if name in _TIMES else literal(value)
+        name: literal(format_timestamp(value), _DATE_TIME) if name in _TIMES else literal(value)
         for name, value in values.items()
         if value is not None
     }
@@ -160,8 +161,3 @@ def _parse_value(name: str, text: str) -> str | int:
     if name == "extensions":
         return extensions_to_json(extensions_from_json("tw:extensions", text)) or "{}"
     return parse_time(f"tw:{name}", text) if name in _TIMES else check_header(f"tw:{name}", text)
-
-
-def format_time(microseconds: int) -> str:
-    """Return microseconds since the epoch as ISO 8601, in UTC."""
-    return (_EPOCH + timedelta(microseconds=microseconds)).isoformat().replace("+00:00", "Z")

@@ -13,6 +13,7 @@ from typing import Final
 from uuid import UUID
 
 from triplewire.model import EventHeaders
+from triplewire.model.clock import format_timestamp
 from triplewire.model.errors import BadRequest, BodyTooLarge
 from triplewire.model.events import BODY, parse_payload
 from triplewire.rdf.checks import BODY_BYTES
@@ -22,7 +23,6 @@ from triplewire.rdf.headers import (
     RESERVED_HEADERS,
     check_extension,
     check_header,
-    format_time,
     parse_time,
 )
 from triplewire.rdf.serializer import to_ntriples
@@ -61,7 +61,7 @@ def encode_item(event_id: str, headers: EventHeaders, body: bytes) -> bytes:
         "Source-Id": headers.source,
         "Syntax": headers.syntax,
         "Application-Id": headers.application,
-        "Timestamp": None if headers.time is None else format_time(headers.time),
+        "Timestamp": None if headers.time is None else format_timestamp(headers.time),
         **headers.extensions,
         "Body-Length": str(len(body)),
     }

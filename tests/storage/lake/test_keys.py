@@ -22,7 +22,6 @@ from triplewire.storage.lake.keys import (
     bound_ordinal,
     double_at,
     double_ordinal,
-    key_term,
     number_key,
     object_key,
     quad_point,
@@ -82,10 +81,6 @@ def test_texts_lie_by_code_points_and_not_by_their_halves_in_utf_16() -> None:
 def test_what_is_no_number_is_a_plain_literal() -> None:
     for term in (typed("abc", "integer"), typed("2026-13-45", "date"), typed("1", "gYear"), '"1"', *TRIPLES):
         assert term_key(term) == term
-
-
-def test_the_term_of_a_key() -> None:
-    assert [key_term(term_key(term)) for term in OBJECTS] == [*OBJECTS]
 
 
 def test_keys_of_terms_are_those_of_rows(tmp_path: Path) -> None:

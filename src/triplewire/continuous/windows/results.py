@@ -18,12 +18,12 @@ from triplewire.continuous.windows.evaluation import Row, Rows
 from triplewire.continuous.windows.panes import WindowView
 from triplewire.continuous.windows.plans import WindowPlan
 from triplewire.model import Event, EventHeaders
+from triplewire.model.clock import format_timestamp
 from triplewire.model.errors import QueryLimit
 from triplewire.model.events import OpaquePayload
 from triplewire.model.subscriptions import ReportStrategy
 from triplewire.model.terms import results_document
 from triplewire.rdf.checks import BODY_BYTES
-from triplewire.rdf.headers import format_time
 from triplewire.sparql.construct import build_graph
 
 
@@ -106,7 +106,7 @@ def _event_extensions(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "query", row["query"]
     for name in ("start", "end"):
         if row[name] is not None:
-            yield f"window-{name}", format_time(row[name])
+            yield f"window-{name}", format_timestamp(row[name])
     if row["report"] is not None:
         yield "report", row["report"]
     if row["revision"]:
@@ -142,8 +142,8 @@ def write_bounds(plan: WindowPlan, view: WindowView) -> list[dict[str, str | Non
         {
             "name": clause.name,
             "stream": clause.stream,
-            "start": None if content.bounds is None else format_time(content.bounds.start),
-            "end": None if content.bounds is None else format_time(content.bounds.end),
+            "start": None if content.bounds is None else format_timestamp(content.bounds.start),
+            "end": None if content.bounds is None else format_timestamp(content.bounds.end),
         }
         for clause, content in zip(plan.windows, view.contents, strict=True)
     ]

@@ -25,10 +25,11 @@ from triplewire.http.delivery.replay import TieredHistory
 from triplewire.http.openapi import routes_of, serves, stream_operations
 from triplewire.http.ports import ThreadPool
 from triplewire.model import END, format_position
+from triplewire.model.clock import format_timestamp
 from triplewire.model.errors import Gone, NotFound
 from triplewire.model.terms import RDF_TYPE, XSD, iri, literal
 from triplewire.rdf import TRIG, Syntax, to_nquads
-from triplewire.rdf.headers import HeaderValues, format_headers, format_time
+from triplewire.rdf.headers import HeaderValues, format_headers
 from triplewire.rdf.serializer import choose_syntax, expand_name, write_document
 from triplewire.security import EVERYONE, Principal, Verb, Visibility, visibility_of
 from triplewire.storage.log import ports
@@ -210,7 +211,7 @@ def write_relations(at: LdesAddresses, node: TreeNode | None, branches: Iterable
             yield _triple(name, expand_name("tree:node"), iri(at.node(branch.node)))
             if bound is not None:
                 yield _triple(name, expand_name("tree:path"), expand_name("tw:received"))
-                yield _triple(name, expand_name("tree:value"), literal(format_time(bound), XSD + "dateTime"))
+                yield _triple(name, expand_name("tree:value"), literal(format_timestamp(bound), XSD + "dateTime"))
 
 
 def write_members(at: LdesAddresses, entries: Iterable[Mapping[str, Any]]) -> Iterator[str]:

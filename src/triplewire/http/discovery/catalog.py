@@ -16,9 +16,8 @@ from typing import Any, Final
 from triplewire.history.dataset_statistics import SAMPLE_TERMS, DatasetStatistics
 from triplewire.http.delivery.options import FORMATS
 from triplewire.http.dialects.ldes import format_duration
-from triplewire.model.clock import Clock
+from triplewire.model.clock import Clock, format_timestamp
 from triplewire.model.terms import RDF_TYPE, XSD, iri, is_iri, literal
-from triplewire.rdf.headers import format_time
 from triplewire.rdf.serializer import expand_name
 from triplewire.security import Visibility
 from triplewire.storage.log.ports import SegmentedLog, StreamVolume
@@ -181,7 +180,7 @@ def profile_document(profile: StreamProfile, base: str) -> dict[str, Any]:
     found: dict[str, Any] = {"stream": profile.stream, **said, "title": profile.title}
     if volume is not None:
         counted = {"events": volume.events, "bytes": volume.size, "rate": profile.rate}
-        found |= counted | {"since": format_time(volume.since), "until": format_time(volume.until)}
+        found |= counted | {"since": format_timestamp(volume.since), "until": format_timestamp(volume.until)}
     found["kept"] = None if profile.age is None else format_duration(profile.age)
     if sample is not None:
         counts = {"events": sample.events, "triples": sample.triples, "subjects": sample.subjects}
@@ -325,4 +324,4 @@ def _count(number: int) -> str:
 
 
 def _time(microseconds: int) -> str:
-    return literal(format_time(microseconds), XSD + "dateTime")
+    return literal(format_timestamp(microseconds), XSD + "dateTime")

@@ -98,11 +98,6 @@ def bound_ordinal(bound: str) -> tuple[int, str]:
     return low, ""
 
 
-def key_term(found: str) -> str:
-    """The term of a key."""
-    return found[1 + _DIGITS :] if found[:1] in (NUMBER, TIME) else found
-
-
 QuadPoint = tuple[str, str, str, str]
 """A place in the space: the keys of a quad's graph, subject, predicate and object."""
 

@@ -51,67 +51,52 @@ def unpack_hashes(data: bytes) -> Hashes:
     return np.frombuffer(data, np.uint64)
 
 
-@dataclass(frozen=True)
-class HashRun:
-    """Hashes in order, with their positions."""
-
-    hashes: Hashes
-    positions: npt.NDArray[np.int64]
-
-
 class DeduplicationIndex:
-    """Hashes of names and where they are. It may say a position too many, never one too few; whoever asks looks."""
+    """Positions by the hash of a key, in sorted runs. It may find a position too many, never one too few: callers look
+    at the event."""
 
     def __init__(self) -> None:
         self.position = 0
         """The position of the last hashes that were added."""
-        self._runs: list[HashRun] = []
+        self._runs: list[tuple[Hashes, npt.NDArray[np.int64]]] = []
 
     def add(self, blobs: Sequence[tuple[int, bytes]]) -> None:
-        """Hashes of events, each time from a position on; all are above those that were added."""
+        """Add hashes of events, each time from a position on; all are above those that were added."""
         if not blobs:
             return
         self.position = blobs[-1][0]
-        found = [unpack_hashes(data) for _, data in blobs]
-        places = [np.arange(first, first + len(each)) for (first, _), each in zip(blobs, found, strict=True)]
-        hashes, positions = np.concatenate(found), np.concatenate(places)
-        there = np.flatnonzero(hashes != NO_HASH)
-        for start in range(0, len(there), DEDUPLICATION_RUN):
-            rows = there[start : start + DEDUPLICATION_RUN]
-            self._runs.append(_sort_run(hashes[rows], positions[rows]))
-            while len(self._runs) > 1 and self._may_merge(*self._runs[-2:]):
-                self._runs[-2:] = [_merge_runs(*self._runs[-2:])]
+        parts = [(first, unpack_hashes(data)) for first, data in blobs]
+        hashes = np.concatenate([part for _, part in parts])
+        positions = np.concatenate([np.arange(first, first + len(part)) for first, part in parts])
+        known = np.flatnonzero(hashes != NO_HASH)
+        for start in range(0, len(known), DEDUPLICATION_RUN):
+            rows = known[start : start + DEDUPLICATION_RUN]
+            self._append(hashes[rows], positions[rows])
+
+    def _append(self, hashes: Hashes, positions: npt.NDArray[np.int64]) -> None:
+        """Append a run, merged with those before it while they are less than twice as long."""
+        while self._runs and len(self._runs[-1][0]) < min(2 * len(hashes), DEDUPLICATION_RUN - len(hashes) + 1):
+            older = self._runs.pop()
+            hashes, positions = np.concatenate([older[0], hashes]), np.concatenate([older[1], positions])
+        order = np.argsort(hashes)
+        self._runs.append((hashes[order], positions[order]))
 
     def find(self, hashes: Sequence[int]) -> list[int]:
         """Positions at which one of the hashes may be."""
         asked = np.array(hashes, np.uint64)
-        return [position for run in self._runs for position in _search_run(run, asked)]
+        return [position for run in self._runs for position in _search_run(*run, asked)]
 
     def forget(self, before: int) -> None:
-        """Let go of runs that end before a position."""
-        self._runs = [run for run in self._runs if run.positions.max() >= before]
-
-    @staticmethod
-    def _may_merge(older: HashRun, newer: HashRun) -> bool:
-        sizes = len(older.hashes), len(newer.hashes)
-        return sizes[0] < 2 * sizes[1] and sum(sizes) <= DEDUPLICATION_RUN
+        """Drop runs that end before a position."""
+        self._runs = [run for run in self._runs if run[1].max() >= before]
 
 
-def _sort_run(hashes: Hashes, positions: npt.NDArray[np.int64]) -> HashRun:
-    order = np.argsort(hashes)
-    return HashRun(hashes[order], positions[order])
-
-
-def _merge_runs(older: HashRun, newer: HashRun) -> HashRun:
-    return _sort_run(np.concatenate([older.hashes, newer.hashes]), np.concatenate([older.positions, newer.positions]))
-
-
-def _search_run(run: HashRun, asked: Hashes) -> Iterator[int]:
-    starts = np.searchsorted(run.hashes, asked)
-    hits = np.flatnonzero(run.hashes[np.minimum(starts, len(run.hashes) - 1)] == asked)
+def _search_run(hashes: Hashes, positions: npt.NDArray[np.int64], asked: Hashes) -> Iterator[int]:
+    starts = np.searchsorted(hashes, asked)
+    hits = np.flatnonzero(hashes[np.minimum(starts, len(hashes) - 1)] == asked)
     for hit in hits:
-        end = np.searchsorted(run.hashes, asked[hit], side="right")
-        yield from run.positions[starts[hit] : end].tolist()
+        end = np.searchsorted(hashes, asked[hit], side="right")
+        yield from positions[starts[hit] : end].tolist()
 
 
 @dataclass(frozen=True)

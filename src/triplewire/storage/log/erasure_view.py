@@ -10,15 +10,7 @@ import pyarrow as pa
 
 from triplewire.model import Erasure
 from triplewire.model.erasure import apply_erasures, drop_affected
-from triplewire.storage.log.ports import (
-    AppendResult,
-    ErasableLog,
-    LogRetention,
-    Publication,
-    Segment,
-    SegmentedLog,
-    StreamVolume,
-)
+from triplewire.storage.log.ports import AppendResult, ErasableLog, Publication, SegmentedLog
 
 Pending = Callable[[], Sequence[Erasure]]
 """Pending erasures. They are read at every call, because another process may have requested one."""
@@ -40,6 +32,10 @@ class ErasureView:
     def __init__(self, log: FullLog, pending: Pending) -> None:
         self._log = log
         self._pending = pending
+        # Erasure changes nothing of these: positions and volumes stay.
+        self.head, self.begin, self.floor, self.page_end = log.head, log.begin, log.floor, log.page_end
+        self.volumes, self.volume, self.segments = log.volumes, log.volume, log.segments
+        self.trim, self.losses, self.erase = log.trim, log.losses, log.erase
 
     def append(self, publications: Sequence[Publication]) -> list[Sequence[int]]:
         """Events that are being erased do not exist any more: an event with the same id is stored as a new one."""
@@ -86,33 +82,3 @@ class ErasureView:
     def find(self, event: str, stream: str | None = None) -> int | None:
         found = self._log.find(event, stream)
         return found if found is not None and self.read(found - 1, found, 1).num_rows else None
-
-    def page_end(self, after: int, through: int, size: int) -> int:
-        return self._log.page_end(after, through, size)
-
-    def head(self) -> int:
-        return self._log.head()
-
-    def begin(self) -> int:
-        return self._log.begin()
-
-    def floor(self, stream: str | None = None) -> int:
-        return self._log.floor(stream)
-
-    def volumes(self, after: str = "", limit: int | None = None) -> list[StreamVolume]:
-        return self._log.volumes(after, limit)
-
-    def volume(self, stream: str) -> StreamVolume | None:
-        return self._log.volume(stream)
-
-    def segments(self, stream: str, numbers: Sequence[int]) -> list[Segment]:
-        return self._log.segments(stream, numbers)
-
-    def trim(self, retention: LogRetention, before: int) -> int:
-        return self._log.trim(retention, before)
-
-    def losses(self, erasure: Erasure) -> pa.Table:
-        return self._log.losses(erasure)
-
-    def erase(self, erasure: Erasure) -> None:
-        self._log.erase(erasure)

@@ -34,8 +34,6 @@ segment spans 32,000 positions, 50 ms. A gap costs 16 bytes, for at least as man
 LOOKUP_POSITIONS: Final = 100_000
 """Positions of the log, the newest, that are looked through for a dry run, or for an event by its id: some seconds."""
 
-PositionRange: TypeAlias = tuple[int, int]
-"""The first and the last of some positions."""
 AppendedEvent: TypeAlias = tuple[int, int]
 """The position of an event, and the bytes of its text."""
 
@@ -59,7 +57,8 @@ class Segment:
 
     number: int
     """The number among the segments of the stream, from 0 on."""
-    ranges: tuple[PositionRange, ...]
+    ranges: tuple[tuple[int, int], ...]
+    """The first and the last of consecutive positions, or nearly so."""
     since: int
     until: int
     events: int = 0

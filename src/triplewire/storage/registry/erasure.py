@@ -6,7 +6,7 @@ erasure; the receipt holds a digest of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -84,9 +84,3 @@ def receipt_from_change(change: RegistryChange) -> ErasureReceipt:
     """The receipt that a change has written. The first one has no position yet: that of its request is right before."""
     receipt = _RECEIPTS.from_change(change)
     return replace(receipt, position=receipt.position or change.position - 1)
-
-
-def read_receipts(registry: Registry) -> Sequence[ErasureReceipt]:
-    """All receipts, by position."""
-    found = [receipt_from_change(change) for change in registry.list(ERASURE)]
-    return sorted(found, key=lambda each: each.position)
