@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -80,75 +80,53 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
-        self.events = Counter("triplewire_events_published", "Events acknowledged", registry=registry)
-        self.bytes = Counter("triplewire_published_bytes", "Bytes of bodies acknowledged", registry=registry)
+        counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
+        self.events = counter("triplewire_events_published", "Events acknowledged")
+        self.bytes = counter("triplewire_published_bytes", "Bytes of bodies acknowledged")
         self.publish_seconds = Histogram(
             "triplewire_publish_seconds",
             "From the body's last byte to the durable answer",
             buckets=_SECONDS,
             registry=registry,
         )
-        self.problems = Counter("triplewire_problems", "Requests refused", ["status"], registry=registry)
-        self.delivered = Counter(
-            "triplewire_delivered",
-            "Messages handed to listeners, repeats for several included",
-            ["of"],
-            registry=registry,
+        self.problems = counter("triplewire_problems", "Requests refused", ["status"])
+        self.delivered = counter(
+            "triplewire_delivered", "Messages handed to listeners, repeats for several included", ["of"]
         )
-        self.listeners = Gauge("triplewire_listeners", "Open listening connections", ["of"], registry=registry)
-        self.referred = Counter(
-            "triplewire_listeners_referred", "Clients that were redirected to a repeater", ["how"], registry=registry
-        )
-        self.cut_off = Counter(
-            "triplewire_listeners_cut_off", "Clients that were disconnected for being slow", registry=registry
-        )
-        self.stream_filters_failed = Counter(
+        self.listeners = gauge("triplewire_listeners", "Open listening connections", ["of"])
+        self.referred = counter("triplewire_listeners_referred", "Clients that were redirected to a repeater", ["how"])
+        self.cut_off = counter("triplewire_listeners_cut_off", "Clients that were disconnected for being slow")
+        self.stream_filters_failed = counter(
             "triplewire_stream_filters_failed",
             "Times that all clients of a stream filter were disconnected, by the part that failed",
             ["of"],
-            registry=registry,
         )
-        self.stream_filter_queries = Counter(
-            "triplewire_stream_filter_queries",
-            "Evaluations of stream filter queries, each on one pass of events",
-            registry=registry,
+        self.stream_filter_queries = counter(
+            "triplewire_stream_filter_queries", "Evaluations of stream filter queries, each on one pass of events"
         )
-        self.stream_filter_undecided = Counter(
-            "triplewire_stream_filter_undecided",
-            "Pairs of query and event that took too long to decide",
-            registry=registry,
+        self.stream_filter_undecided = counter(
+            "triplewire_stream_filter_undecided", "Pairs of query and event that took too long to decide"
         )
-        self.webhooks = Gauge("triplewire_webhooks", "Webhooks that this edge delivers", registry=registry)
-        self.webhook_calls = Counter(
-            "triplewire_webhook_calls", "Webhook calls by outcome", ["outcome"], registry=registry
-        )
-        self.dead_letters = Counter("triplewire_dead_letters", "Messages that became dead letters", registry=registry)
-        self.poll_failures = Counter(
-            "triplewire_poll_failures", "Polls of log or outbox that failed", registry=registry
-        )
+        self.webhooks = gauge("triplewire_webhooks", "Webhooks that this edge delivers")
+        self.webhook_calls = counter("triplewire_webhook_calls", "Webhook calls by outcome", ["outcome"])
+        self.dead_letters = counter("triplewire_dead_letters", "Messages that became dead letters")
+        self.poll_failures = counter("triplewire_poll_failures", "Polls of log or outbox that failed")
         self.cpu = CpuTimes()
         registry.register(self.cpu)
-        self.head = Gauge("triplewire_log_head", "Newest position", registry=registry)
-        self.matched = Gauge("triplewire_matched", "Position up to which everything was matched", registry=registry)
-        self.lag = Gauge("triplewire_lag_positions", "Positions that wait to be matched", registry=registry)
-        self.lag_seconds = Gauge("triplewire_lag_seconds", "Age of the oldest event not yet matched", registry=registry)
-        self.lane_lag = Gauge(
-            "triplewire_lane_lag_positions", "Positions that wait in a lane of their own", ["lane"], registry=registry
+        self.head = gauge("triplewire_log_head", "Newest position")
+        self.matched = gauge("triplewire_matched", "Position up to which everything was matched")
+        self.lag = gauge("triplewire_lag_positions", "Positions that wait to be matched")
+        self.lag_seconds = gauge("triplewire_lag_seconds", "Age of the oldest event not yet matched")
+        self.lane_lag = gauge("triplewire_lane_lag_positions", "Positions that wait in a lane of their own", ["lane"])
+        self.lane_lag_seconds = gauge(
+            "triplewire_lane_lag_seconds", "Age of the oldest event that waits there", ["lane"]
         )
-        self.lane_lag_seconds = Gauge(
-            "triplewire_lane_lag_seconds", "Age of the oldest event that waits there", ["lane"], registry=registry
-        )
-        self.lake = {
-            of: Gauge(f"triplewire_lake_{name}", help, registry=registry) for of, (name, help) in _LAKE.items()
-        }
-        self.queries = {
-            of: Gauge(f"triplewire_{name}", help, registry=registry) for of, (name, help) in _QUERIES.items()
-        }
-        self.limits = Gauge(
+        self.lake = {of: gauge(f"triplewire_lake_{name}", help) for of, (name, help) in _LAKE.items()}
+        self.queries = {of: gauge(f"triplewire_{name}", help) for of, (name, help) in _QUERIES.items()}
+        self.limits = gauge(
             "triplewire_limits_reached",
             "Pairs of subscription and event that reached a limit, since the pipeline began",
             ["of"],
-            registry=registry,
         )
 
     def published(self) -> float:

@@ -68,6 +68,16 @@ RENAMED_COMMANDS: Mapping[str, str] = {"hooks": "webhooks", "bench doors": "benc
 """Old names of commands with the new ones."""
 
 
+class _DataPath:
+    """A path in the data directory of the settings."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, settings: Settings, owner: type[Settings]) -> Path:
+        return settings.data / self._name
+
+
 @dataclass(frozen=True)
 class Settings:
     """The settings of a broker. Each field can be set as `TRIPLEWIRE_<FIELD>` in the environment, lists with spaces."""
@@ -150,76 +160,29 @@ class Settings:
     supervisor: int = 0
     """The id of the process that started this one; this one stops when that is gone. 0 is none."""
 
-    @property
-    def log(self) -> Path:
-        """Events and registry."""
-        return self.data / "log.db"
-
-    @property
-    def access(self) -> Path:
-        """The digests of access tokens."""
-        return self.data / "access.db"
-
-    @property
-    def audit(self) -> Path:
-        return self.data / "audit"
-
-    @property
-    def identity(self) -> Path:
-        return self.data / "edge.id"
-
-    @property
-    def outbox(self) -> Path:
-        return self.data / "outbox.db"
-
-    @property
-    def webhooks(self) -> Path:
-        """Progress, dead letters and secrets of webhooks."""
-        return self.data / "webhooks.db"
-
-    @property
-    def continuous(self) -> Path:
-        """Plans and state of continuous queries."""
-        return self.data / "continuous"
-
-    @property
-    def continuous_state(self) -> Path:
-        """The part of it that was computed from events."""
-        return self.continuous / "state"
-
-    @property
-    def lake(self) -> Path:
-        return self.data / "lake" / "quads"
-
-    @property
-    def statistics(self) -> Path:
-        return self.data / "lake" / "statistics.json"
-
-    @property
-    def read_counts(self) -> Path:
-        """Files in which query processes count what they read, by zone."""
-        return self.data / "lake" / "reads"
-
-    @property
-    def index(self) -> Path:
-        return self.data / "index"
-
-    @property
-    def checkpoints(self) -> Path:
-        return self.data / "checkpoints"
-
-    @property
-    def heartbeat(self) -> Path:
-        return self.data / "pipeline.json"
-
-    @property
-    def edge_statuses(self) -> Path:
-        """A status file of each edge."""
-        return self.data / "edges"
-
-    @property
-    def supervisor_heartbeat(self) -> Path:
-        return self.data / "up.json"
+    log = _DataPath("log.db")
+    """Events and registry."""
+    access = _DataPath("access.db")
+    """The digests of access tokens."""
+    audit = _DataPath("audit")
+    identity = _DataPath("edge.id")
+    outbox = _DataPath("outbox.db")
+    webhooks = _DataPath("webhooks.db")
+    """Progress, dead letters and secrets of webhooks."""
+    continuous = _DataPath("continuous")
+    """Plans and state of continuous queries."""
+    continuous_state = _DataPath("continuous/state")
+    """The part of it that was computed from events."""
+    lake = _DataPath("lake/quads")
+    statistics = _DataPath("lake/statistics.json")
+    read_counts = _DataPath("lake/reads")
+    """Files in which query processes count what they read, by zone."""
+    index = _DataPath("index")
+    checkpoints = _DataPath("checkpoints")
+    heartbeat = _DataPath("pipeline.json")
+    edge_statuses = _DataPath("edges")
+    """A status file of each edge."""
+    supervisor_heartbeat = _DataPath("up.json")
 
     @property
     def url(self) -> str:
