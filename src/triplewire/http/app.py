@@ -72,7 +72,7 @@ from triplewire.http.peers.load_balancing import (
 )
 from triplewire.http.peers.repeaters import RepeaterEndpoint, Repeaters
 from triplewire.http.peers.status import EdgeLocation, EdgeStatusReporter, add_identity_header, generate_identity
-from triplewire.http.ports import ChangeWatch, CommitQueue, EdgeLog, NoChanges, SparqlService, ThreadPool
+from triplewire.http.ports import ChangeWatch, CommitQueue, NoChanges, SparqlService, ThreadPool
 from triplewire.http.problems import problem_middleware
 from triplewire.http.publish import decompression
 from triplewire.http.publish.endpoint import PublishEndpoint
@@ -95,6 +95,7 @@ from triplewire.model.subscriptions import ContinuousQuery
 from triplewire.rdf.checks import BODY_BYTES
 from triplewire.security import EVERYONE
 from triplewire.security.principals import Authenticator, principal_of
+from triplewire.storage.log.ports import EdgeLog
 from triplewire.storage.outbox import Outbox, OutboxLane
 from triplewire.storage.registry.erasure import latest_erasure_change
 from triplewire.storage.registry.ports import PAGE_ENTRIES, Registry

@@ -41,7 +41,7 @@ from triplewire.http.delivery.transports import PAGE_BYTES, Transports
 from triplewire.http.formats.messages import ResumeToken
 from triplewire.http.openapi import routes_of, serves, stream_operations
 from triplewire.http.peers.load_balancing import Redirects
-from triplewire.http.ports import EdgeLog, ThreadPool
+from triplewire.http.ports import ThreadPool
 from triplewire.http.stream_filters.parameters import StreamView
 from triplewire.model import END, MATCHED_COLUMNS, START, format_position, parse_position
 from triplewire.model.errors import BadRequest, NotFound
@@ -49,6 +49,7 @@ from triplewire.model.subscriptions import ContinuousQuery
 from triplewire.security import Principal, Verb, visibility_of
 from triplewire.security.principals import may_see
 from triplewire.security.visibility import redact_entries
+from triplewire.storage.log.ports import EdgeLog
 from triplewire.storage.registry.security import PolicyStore
 from triplewire.storage.registry.streams import check_stream_name
 

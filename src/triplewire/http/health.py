@@ -35,12 +35,12 @@ from triplewire.http.delivery.connections import ClientConnection
 from triplewire.http.delivery.topics import LiveTopic
 from triplewire.http.openapi import operation_of, resource_operations, routes_of, serves
 from triplewire.http.peers.status import EdgeStatusReporter
-from triplewire.http.ports import CommitQueue, EdgeLog, ThreadPool
+from triplewire.http.ports import CommitQueue, ThreadPool
 from triplewire.http.stream_filters.parameters import StreamView
 from triplewire.model import Event, LimitReached, format_position
 from triplewire.model.clock import Clock
 from triplewire.security import Verb
-from triplewire.storage.log.ports import Publication
+from triplewire.storage.log.ports import EdgeLog, Publication
 from triplewire.storage.outbox import Outbox, OutboxLane
 
 LAGGING_SECONDS: Final = 5.0

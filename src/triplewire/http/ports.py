@@ -1,5 +1,5 @@
-"""Ports of the edge: the log, the commit queue, the change watches and the SPARQL service that it needs, and the
-thread pools in which it calls them.
+"""Ports of the edge: the commit queue, the change watches and the SPARQL service that it needs, and the thread pools in
+which it calls them.
 
 The service wiring gives the twins. There are thread pools by purpose, so that many replays delay no other request.
 """
@@ -11,10 +11,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, Protocol, TypeVar
 
-import pyarrow as pa
-
 from triplewire.history.requests import HistoryRequest
-from triplewire.storage.log.ports import MeasuredLog, Publication, SegmentedLog
+from triplewire.storage.log.ports import Publication
 
 
 class CommitQueue(Protocol):
@@ -26,17 +24,6 @@ class CommitQueue(Protocol):
 
     async def append_each(self, publications: Sequence[Publication]) -> list[Sequence[int]]:
         """Do the same for several publications."""
-
-
-class EdgeLog(SegmentedLog, MeasuredLog, Protocol):
-    """A log that also finds single entries: to expand matches, and to resume from an event."""
-
-    def find(self, event: str, stream: str | None = None) -> int | None:
-        """Return the newest position of the event with this id, in a stream or in any; None if recent entries do not
-        have it."""
-
-    def entries(self, positions: Sequence[int]) -> pa.Table:
-        """Return the entries at these positions that are still there, in order of position."""
 
 
 class ChangeWatch(Protocol):

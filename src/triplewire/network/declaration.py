@@ -111,6 +111,9 @@ class _DeclarationParser:
 
     text: str
 
+    def _error(self, at: Sequence[KeyStep], message: str) -> BadRequest:
+        return error_at_key(self.text, at, message)
+
     def declaration(self, document: Mapping[str, Any], path: Path, to: str) -> RelayDeclaration:
         self._known(document, _TOP_KEYS, ())
         target = self._edge(document["to"], ("to",)) if "to" in document else to.rstrip("/")
@@ -129,25 +132,23 @@ class _DeclarationParser:
 
     def _routes(self, rules: object, to: str) -> Iterator[RelayRoute]:
         if not isinstance(rules, list) or not rules:
-            raise error_at_key(self.text, ("relay",), "there must be at least one table [[relay]] with a key `from`")
+            raise self._error(("relay",), "there must be at least one table [[relay]] with a key `from`")
         if len(rules) > RELAY_STREAMS:
-            raise error_at_key(
-                self.text, ("relay",), f"there are {len(rules)} tables [[relay]]; at most {RELAY_STREAMS} are allowed"
+            raise self._error(
+                ("relay",), f"there are {len(rules)} tables [[relay]]; at most {RELAY_STREAMS} are allowed"
             )
         seen: set[str] = set()
         for number, rule in enumerate(rules):
             for route in self._rule(rule, ("relay", number), to):
                 if route.key in seen:
-                    raise error_at_key(self.text, ("relay", number), f"{route} is declared twice with the same filters")
+                    raise self._error(("relay", number), f"{route} is declared twice with the same filters")
                 seen.add(route.key)
                 yield route
 
     def _rule(self, rule: Mapping[str, Any], at: tuple[KeyStep, ...], to: str) -> Iterator[RelayRoute]:
         self._known(rule, _TABLE_KEYS, at)
         if "from" not in rule:
-            raise error_at_key(
-                self.text, at, "`from` is missing: the address of a stream, such as http://host:8080/streams/s"
-            )
+            raise self._error(at, "`from` is missing: the address of a stream, such as http://host:8080/streams/s")
         sources = [self._stream_address(each, (*at, "from")) for each in self._several(rule["from"], (*at, "from"))]
         if "to" in rule:
             to = self._edge(rule["to"], (*at, "to"))
@@ -157,9 +158,7 @@ class _DeclarationParser:
             for source in sources:
                 target = StreamAddress(to, stream or source.stream)
                 if source == target:
-                    raise error_at_key(
-                        self.text, at, f"{source} would be relayed into itself; give another `stream` or `to`"
-                    )
+                    raise self._error(at, f"{source} would be relayed into itself; give another `stream` or `to`")
                 yield RelayRoute(source, target, filters, enrichments, after)
 
     def _parts(
@@ -170,15 +169,11 @@ class _DeclarationParser:
         if "split" not in rule:
             named = self._stream(rule["stream"], (*at, "stream")) if "stream" in rule else None
             if named is None and len({each.stream for each in sources}) > 1:
-                raise error_at_key(
-                    self.text, (*at, "from"), "these streams have several names; name the target with `stream`"
-                )
+                raise self._error((*at, "from"), "these streams have several names; name the target with `stream`")
             yield named, common
             return
         if "stream" in rule:
-            raise error_at_key(
-                self.text, (*at, "stream"), "`stream` and `split` exclude each other: `split` names the streams"
-            )
+            raise self._error((*at, "stream"), "`stream` and `split` exclude each other: `split` names the streams")
         for name, filters in self._table(rule["split"], (*at, "split")).items():
             key = (*at, "split", name)
             self._known(self._table(filters, key), ROUTE_FILTERS, key)
@@ -192,7 +187,7 @@ class _DeclarationParser:
         """Yield the parameters of a filter. A filter of a deployment may be a table: its `name` and its parameters."""
         if name == "filter" and isinstance(value, dict):
             if "name" not in value:
-                raise error_at_key(self.text, at, "`filter` needs a `name`: that of a filter of the edge upstream")
+                raise self._error(at, "`filter` needs a `name`: that of a filter of the edge upstream")
             yield name, self._text(value["name"], at)
             yield from ((f"filter.{key}", self._text(value[key], (*at, key))) for key in value if key != "name")
         else:
@@ -205,9 +200,7 @@ class _DeclarationParser:
     def _stream_address(self, text: str, at: tuple[KeyStep, ...]) -> StreamAddress:
         edge, separator, stream = text.rpartition("/streams/")
         if not separator:
-            raise error_at_key(
-                self.text, at, f"{text!r} is not the address of a stream, such as http://host:8080/streams/name"
-            )
+            raise self._error(at, f"{text!r} is not the address of a stream, such as http://host:8080/streams/name")
         return StreamAddress(self._edge(edge, at), self._stream(stream, at))
 
     def _edge(self, value: object, at: tuple[KeyStep, ...]) -> str:
@@ -218,31 +211,31 @@ class _DeclarationParser:
         except ValueError:
             valid = False
         if not valid or parts.query or parts.fragment:
-            raise error_at_key(self.text, at, f"{text!r} is not the address of an edge, such as http://host:8080")
+            raise self._error(at, f"{text!r} is not the address of an edge, such as http://host:8080")
         return text
 
     def _stream(self, name: object, at: tuple[KeyStep, ...]) -> str:
         try:
             return check_stream_name(self._text(name, at))
         except BadRequest as error:
-            raise error_at_key(self.text, at, str(error)) from None
+            raise self._error(at, str(error)) from None
 
     def _several(self, value: object, at: tuple[KeyStep, ...]) -> list[str]:
         items = value if isinstance(value, list) else [value]
         if not items:
-            raise error_at_key(self.text, at, f"`{at[-1]}` is an empty list; leave it out, or add an item")
+            raise self._error(at, f"`{at[-1]}` is an empty list; leave it out, or add an item")
         return [self._text(each, at) for each in items]
 
     def _text(self, value: object, at: tuple[KeyStep, ...]) -> str:
         if not isinstance(value, str) or not value:
-            raise error_at_key(self.text, at, f"`{at[-1]}` must be a string in quotes, not {value!r}")
+            raise self._error(at, f"`{at[-1]}` must be a string in quotes, not {value!r}")
         return value
 
     def _table(self, value: object, at: tuple[KeyStep, ...]) -> Mapping[str, Any]:
         if not isinstance(value, dict):
-            raise error_at_key(self.text, at, f"`{at[-1]}` must be a table, not {value!r}")
+            raise self._error(at, f"`{at[-1]}` must be a table, not {value!r}")
         return value
 
     def _known(self, table: Mapping[str, Any], known: Sequence[str], at: tuple[KeyStep, ...]) -> None:
         if unknown := next((name for name in table if name not in known), None):
-            raise error_at_key(self.text, (*at, unknown), f"`{unknown}` is unknown here; known are {', '.join(known)}")
+            raise self._error((*at, unknown), f"`{unknown}` is unknown here; known are {', '.join(known)}")

@@ -13,7 +13,7 @@ from typing import Final
 
 from triplewire.model.errors import BadRequest, BodyTooLarge
 from triplewire.rdf.checks import BODY_BYTES, EXPANDED_BYTES
-from triplewire.rdf.splitting import LineSplitter, RawItem, find_ends, skip_space
+from triplewire.rdf.splitting import LineGroupSplitter, RawItem, find_ends, skip_space
 from triplewire.rdf.syntaxes import N_QUADS, N_TRIPLES, TRIG, TURTLE, Syntax
 
 PROLOGUE_BYTES: Final = 64 * 1024
@@ -64,22 +64,10 @@ def message_media_type(syntax: Syntax) -> str:
     return f"{syntax.media_type}; version={MESSAGE_VERSION}"
 
 
-@dataclass
-class LineMessageSplitter:
+class LineMessageSplitter(LineGroupSplitter):
     """Splits messages of N-Triples or N-Quads. A malformed line spoils its message alone."""
 
-    _lines: LineSplitter = field(default_factory=LineSplitter)
-    _held: list[RawItem] = field(default_factory=list)
-    _size: int = 0
-
-    def feed(self, data: bytes) -> Iterator[RawItem]:
-        for line in self._lines.feed(data):
-            yield from self._add(line)
-
-    def end(self) -> Iterator[RawItem]:
-        for line in self._lines.end():
-            yield from self._add(line)
-        yield from self._flush()
+    item = "a message"
 
     def _add(self, line: RawItem) -> Iterator[RawItem]:
         text = line.data.lstrip()
@@ -91,26 +79,6 @@ class LineMessageSplitter:
             _check(_label(found))
         else:
             self._hold(line)
-
-    def _hold(self, line: RawItem) -> None:
-        self._held.append(line)
-        self._size += len(line.data) + 1
-        if self._size > BODY_BYTES:
-            raise BodyTooLarge("a message", BODY_BYTES)
-
-    def _flush(self) -> Iterator[RawItem]:
-        if self._held:
-            yield RawItem(self._held[0].line, _spread(self._held))
-        self._held, self._size = [], 0
-
-
-def _spread(lines: list[RawItem]) -> bytes:
-    """Join lines with as many empty ones between them as there were, so that line numbers stay right."""
-    parts, at = [lines[0].data], lines[0].line
-    for line in lines[1:]:
-        parts.append(b"\n" * (line.line - at) + line.data)
-        at = line.line
-    return b"".join(parts)
 
 
 @dataclass

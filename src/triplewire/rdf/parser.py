@@ -31,9 +31,7 @@ EVENT_QUADS: Final = 100_000
 """Quads in one event. An event is matched whole in one worker; self-joins inside it may grow as the square."""
 
 
-_QUAD = re.compile(
-    r'([^ ]+) ([^ ]+) ("[^"\\]*(?:\\.[^"\\]*)*"[^ ]*|<<\(.*\)>>|[^ ]+)(?: ([^ .][^ ]*))? \.\n',
-)
+_QUAD = re.compile(r'([^ ]+) ([^ ]+) ("[^"\\]*(?:\\.[^"\\]*)*"[^ ]*|<<\(.*\)>>|[^ ]+)(?: ([^ .][^ ]*))? \.\n')
 """A line of canonical N-Quads: subject, predicate, object, and perhaps a graph."""
 
 _LONG = re.compile(rf'(?:<|"@)[^<>"\s]{{{IRI_CHARACTERS}}}')

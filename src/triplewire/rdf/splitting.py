@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from itertools import pairwise
+from typing import ClassVar, Protocol
 
 import pyoxigraph as ox
 
@@ -84,59 +85,76 @@ def find_graph(line: bytes) -> bytes | None:
 
 
 @dataclass
-class QuadSplitter:
+class LineGroupSplitter:
+    """Splits lines into groups that are one item each; `_add` says where a group ends."""
+
+    _lines: LineSplitter = field(default_factory=LineSplitter)
+    _held: list[RawItem] = field(default_factory=list)
+    _size: int = 0
+    item: ClassVar[str] = "a group of lines"
+
+    def feed(self, data: bytes) -> Iterator[RawItem]:
+        for line in self._lines.feed(data):
+            yield from self._add(line)
+
+    def end(self) -> Iterator[RawItem]:
+        for line in self._lines.end():
+            yield from self._add(line)
+        yield from self._flush()
+
+    def _add(self, line: RawItem) -> Iterator[RawItem]:
+        raise NotImplementedError
+
+    def _hold(self, line: RawItem) -> None:
+        self._held.append(line)
+        self._size += len(line.data) + 1
+        if self._size > BODY_BYTES:
+            raise BodyTooLarge(self.item, BODY_BYTES)
+
+    def _flush(self) -> Iterator[RawItem]:
+        """Yield the group with as many line ends between lines as there were, so that line numbers stay right."""
+        if self._held:
+            ends = [b"\n" * (line.line - before.line) + line.data for before, line in pairwise(self._held)]
+            yield RawItem(self._held[0].line, self._held[0].data + b"".join(ends))
+        self._held, self._size = [], 0
+
+
+@dataclass
+class QuadSplitter(LineGroupSplitter):
     """Splits N-Quads into runs of lines of one graph, up to a line of another graph or an empty line.
 
     A malformed line of unknown graph spoils the runs on both its sides.
     """
 
-    _lines: LineSplitter = field(default_factory=LineSplitter)
     _next: int = 1
-    _held: list[RawItem] = field(default_factory=list)
-    _size: int = 0
     _graph: bytes | None = None
     _orphan: RawItem | None = None
     """A malformed line of unknown graph at the end of the run."""
+    item = "the quads of one event"
 
-    def feed(self, data: bytes) -> Iterator[RawItem]:
-        for cut in self._lines.feed(data):
-            yield from self._add(cut)
-
-    def end(self) -> Iterator[RawItem]:
-        for cut in self._lines.end():
-            yield from self._add(cut)
-        yield from self._flush()
-
-    def _add(self, cut: RawItem) -> Iterator[RawItem]:
-        if cut.line > self._next:  # there were empty lines before it
-            yield from self._flush()
+    def _add(self, line: RawItem) -> Iterator[RawItem]:
+        if line.line > self._next:  # there were empty lines before it
+            yield from self._flush_run()
             self._orphan = None
-        self._next = cut.line + 1
-        if cut.data.lstrip().startswith(b"#"):
+        self._next = line.line + 1
+        if line.data.lstrip().startswith(b"#"):
             return
-        graph = find_graph(cut.data)
+        graph = find_graph(line.data)
         if graph is not None:
             yield from self._switch_graph(graph)
-        self._orphan = cut if graph is None else None
-        self._hold(cut)
+        self._orphan = line if graph is None else None
+        self._hold(line)
 
     def _switch_graph(self, graph: bytes) -> Iterator[RawItem]:
         if self._held and self._graph not in (None, graph):
-            yield from self._flush()
+            yield from self._flush_run()
             if self._orphan is not None:
                 self._hold(self._orphan)
         self._graph = graph
 
-    def _hold(self, cut: RawItem) -> None:
-        self._held.append(cut)
-        self._size += len(cut.data) + 1
-        if self._size > BODY_BYTES:
-            raise BodyTooLarge("the quads of one event", BODY_BYTES)
-
-    def _flush(self) -> Iterator[RawItem]:
-        if self._held:
-            yield RawItem(self._held[0].line, b"\n".join(cut.data for cut in self._held))
-        self._held, self._size, self._graph = [], 0, None
+    def _flush_run(self) -> Iterator[RawItem]:
+        self._graph = None
+        return self._flush()
 
 
 _LONG_BODY = rb"(?:[^Q\\]|\\.|Q{1,2}(?!Q))*"

@@ -17,14 +17,7 @@ from triplewire.model.clock import format_timestamp
 from triplewire.model.errors import BadRequest, BodyTooLarge
 from triplewire.model.events import BODY, parse_payload
 from triplewire.rdf.checks import BODY_BYTES
-from triplewire.rdf.headers import (
-    EXTENSIONS,
-    HEADER_NAME,
-    RESERVED_HEADERS,
-    check_extension,
-    check_header,
-    parse_time,
-)
+from triplewire.rdf.headers import EXTENSIONS, HEADER_NAME, RESERVED_HEADERS, check_extension, check_header, parse_time
 from triplewire.rdf.serializer import to_ntriples
 from triplewire.rdf.splitting import RawItem
 from triplewire.rdf.syntaxes import TURTLE

@@ -24,12 +24,13 @@ from triplewire.http.formats.notifications import (
     SubscriptionPresenter,
     group_matches,
 )
-from triplewire.http.ports import EdgeLog, ThreadPool
+from triplewire.http.ports import ThreadPool
 from triplewire.matching.evaluator import SINGLE_SINCE, Evaluator, make_single_evaluator, required_predicates
 from triplewire.matching.event_history import ColdTier, EventHistory, EventPage
 from triplewire.matching.shapes import Shape
 from triplewire.model import END, START, Subscription
 from triplewire.model.errors import NotFound, Unavailable
+from triplewire.storage.log.ports import EdgeLog
 from triplewire.storage.registry.ontologies import MatchInterval, past_interval, present_intervals
 from triplewire.storage.registry.ports import Registry
 from triplewire.storage.registry.security import VisibilityStore

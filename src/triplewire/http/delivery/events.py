@@ -24,10 +24,11 @@ from triplewire.http.delivery.replay import StreamHistory, TieredHistory
 from triplewire.http.delivery.topics import HistoryFailed, Key, LiveTopic
 from triplewire.http.formats.messages import EDGE_STOPS, POLICY_CHANGED, EntryPieces
 from triplewire.http.openapi.operations import HISTORY_EVENTS
-from triplewire.http.ports import EdgeLog, ThreadPool
+from triplewire.http.ports import ThreadPool
 from triplewire.http.stream_filters.parameters import StreamView
 from triplewire.model import START
 from triplewire.security import Principal, PublishPermit, Verb, Visibility, publish_permit_of, visibility_of
+from triplewire.storage.log.ports import EdgeLog
 from triplewire.storage.registry.security import NO_POLICY, PolicyStore, PolicyVersion
 
 VIEWERS: Final = 10_000

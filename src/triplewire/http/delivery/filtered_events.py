@@ -27,12 +27,12 @@ from triplewire.http.formats.messages import (
     failed_message,
     undecided_notice,
 )
-from triplewire.http.ports import EdgeLog
 from triplewire.http.stream_filters.evaluator import FilterEvaluator, FilterResult
 from triplewire.http.stream_filters.parameters import StreamView
 from triplewire.http.stream_filters.plugins import PluginFilter
 from triplewire.model import START
 from triplewire.security import EVERYONE, Principal, Visibility
+from triplewire.storage.log.ports import EdgeLog
 
 logger = logging.getLogger(__name__)
 

@@ -24,9 +24,9 @@ from triplewire.http.delivery.subscriptions import StandingQueries, Subscription
 from triplewire.http.delivery.topics import LiveTopic, TopicHistory
 from triplewire.http.formats.messages import LANE_CHANGED, NO_FRAMES, Frames, MessageFormat
 from triplewire.http.formats.notifications import MatchGroup, MatchSelector, MatchSolutions, Renderer, group_matches
-from triplewire.http.ports import EdgeLog
 from triplewire.model import START, Subscription
 from triplewire.model.errors import Unavailable
+from triplewire.storage.log.ports import EdgeLog
 from triplewire.storage.outbox import Outbox, OutboxChunk, OutboxLane
 
 OUTBOX_POLL_SECONDS: Final = 0.015

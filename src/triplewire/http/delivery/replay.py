@@ -25,7 +25,7 @@ from triplewire.http.delivery.channels import render_events
 from triplewire.http.delivery.options import MOVED
 from triplewire.http.delivery.replay_cache import RecentEvents
 from triplewire.http.formats.messages import NO_FRAMES, EntryPieces, Frames, MessageFormat, gap_notice
-from triplewire.http.ports import EdgeLog, ThreadPool
+from triplewire.http.ports import ThreadPool
 from triplewire.matching.event_history import ColdTier, EventHistory, find_position
 from triplewire.matching.visibility import redact_entries
 from triplewire.model import ENTRIES, START, Subscription, parse_position
@@ -36,7 +36,7 @@ from triplewire.rdf import check_id
 from triplewire.rdf.headers import parse_time
 from triplewire.security import Visibility
 from triplewire.storage.lake.entries import LAKE_PAGE_BYTES
-from triplewire.storage.log.ports import MeasuredLog
+from triplewire.storage.log.ports import EdgeLog, MeasuredLog
 
 NOW = "now"
 

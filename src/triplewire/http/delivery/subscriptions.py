@@ -32,7 +32,7 @@ from triplewire.http.formats.notifications import (
     SubscriptionPresenter,
     describe_limit,
 )
-from triplewire.http.ports import EdgeLog, ThreadPool
+from triplewire.http.ports import ThreadPool
 from triplewire.matching.index import Membership, Memberships
 from triplewire.matching.index.programs import Opcode
 from triplewire.matching.index_maintenance import shape_memberships
@@ -44,6 +44,7 @@ from triplewire.model.subscriptions import ANSWER, ContinuousQuery, QueryState
 from triplewire.model.terms import boolean_document, results_document
 from triplewire.security import Visibility
 from triplewire.sparql import parse_query
+from triplewire.storage.log.ports import EdgeLog
 from triplewire.storage.registry.ports import Registry, RegistryChange
 from triplewire.storage.registry.security import VisibilityStore
 from triplewire.storage.registry.subscriptions import (

@@ -30,9 +30,10 @@ from triplewire.http.formats.messages import (
     failed_message,
     gap_notice,
 )
-from triplewire.http.ports import EdgeLog, ThreadPool
+from triplewire.http.ports import ThreadPool
 from triplewire.model import START, format_position
 from triplewire.model.errors import Unavailable
+from triplewire.storage.log.ports import EdgeLog
 
 LISTENERS: Final = 15_000
 """Open listening connections of one edge process: below the usual limit of open files."""

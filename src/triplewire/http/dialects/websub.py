@@ -26,7 +26,6 @@ from aiohttp import web
 
 from triplewire.http.auth import caller
 from triplewire.http.openapi import operation_of, routes_of, serves, stream_operations
-from triplewire.http.ports import EdgeLog
 from triplewire.http.webhooks.context import DeliveryContext
 from triplewire.http.webhooks.deliverer import TOPIC_FORMATS
 from triplewire.model.errors import BadRequest, BodyTooLarge, TriplewireError, Unavailable, UnknownMediaType
@@ -34,6 +33,7 @@ from triplewire.model.subscriptions import Owner
 from triplewire.security import Principal, Verb
 from triplewire.security.principals import owner_of
 from triplewire.security.webhooks import AllowedNetworks, parse_target
+from triplewire.storage.log.ports import EdgeLog
 from triplewire.storage.registry.ports import Registry
 from triplewire.storage.registry.streams import check_stream_name
 from triplewire.storage.webhooks import (

@@ -30,10 +30,11 @@ from triplewire.http.delivery.topics import LiveTopic
 from triplewire.http.formats.messages import ClosingMessage, closing_message, move_message
 from triplewire.http.formats.sse import NDJSON, SSE, SSE_BY_EVENT
 from triplewire.http.peers.repeaters import Repeaters
-from triplewire.http.ports import EdgeLog, ThreadPool
+from triplewire.http.ports import ThreadPool
 from triplewire.http.stream_filters.parameters import StreamView
 from triplewire.model import parse_position
 from triplewire.model.errors import NotFound
+from triplewire.storage.log.ports import EdgeLog
 
 BALANCE_MARGIN: Final = 0.2
 """Surplus of listeners over the mean of the edges on its port that an edge may have, as a share of the mean."""

@@ -17,7 +17,7 @@ from typing import Any, Final
 from triplewire.config.metrics import Metrics
 from triplewire.config.tracing import HEADER, TraceParent, Tracer, parse_parents
 from triplewire.http.delivery.topics import Subscribable
-from triplewire.http.ports import EdgeLog, ThreadPool
+from triplewire.http.ports import ThreadPool
 from triplewire.http.webhooks.calls import (
     WEBHOOK_PAUSE_FIRST,
     WEBHOOK_SECONDS,
@@ -28,6 +28,7 @@ from triplewire.http.webhooks.calls import (
 from triplewire.model.clock import Clock
 from triplewire.model.errors import TriplewireError
 from triplewire.security.webhooks import AllowedNetworks
+from triplewire.storage.log.ports import EdgeLog
 from triplewire.storage.memory import MemoryWebhookStore
 from triplewire.storage.webhooks import DeadLetter, Webhook, WebhookProgress, WebhookStore
 

@@ -10,12 +10,7 @@ from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 from pyjelly import jelly
-from pyjelly.parse.decode import (
-    Adapter,
-    Decoder,
-    ParserOptions,
-    options_from_frame,
-)
+from pyjelly.parse.decode import Adapter, Decoder, ParserOptions, options_from_frame
 
 from triplewire.model.errors import BadRequest, BodyTooLarge
 from triplewire.model.terms import XSD_STRING, literal

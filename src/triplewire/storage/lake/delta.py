@@ -137,7 +137,7 @@ OTHERS = "*"
 
 _CONFIGURATION = {
     # A reader that is not told so takes the statistics of other columns for empty, and finds no row by them.
-    "delta.dataSkippingStatsColumns": ",".join(RANGED),
+    "delta.dataSkippingStatsColumns": ",".join(RANGED)
 }
 
 # Maintenance writes checkpoints and cleans the log, so that no batch waits for it.

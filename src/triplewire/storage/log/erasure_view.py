@@ -10,20 +10,14 @@ import pyarrow as pa
 
 from triplewire.model import Erasure
 from triplewire.model.erasure import apply_erasures, drop_affected
-from triplewire.storage.log.ports import AppendResult, ErasableLog, Publication, SegmentedLog
+from triplewire.storage.log.ports import AppendResult, EdgeLog, ErasableLog, Publication
 
 Pending = Callable[[], Sequence[Erasure]]
 """Pending erasures. They are read at every call, because another process may have requested one."""
 
 
-class FullLog(SegmentedLog, ErasableLog, Protocol):
-    """A log that also finds single entries."""
-
-    def entries(self, positions: Sequence[int]) -> pa.Table:
-        """The entries at these positions that are still there, in order of position."""
-
-    def find(self, event: str, stream: str | None = None) -> int | None:
-        """The newest position of the event with this id, if it is among the newest positions."""
+class FullLog(EdgeLog, ErasableLog, Protocol):
+    """All verbs of a log."""
 
 
 class ErasureView:

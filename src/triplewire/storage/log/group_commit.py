@@ -58,12 +58,7 @@ class GroupCommit:
     """
 
     def __init__(
-        self,
-        log: Log,
-        *,
-        queue: int = COMMIT_QUEUE,
-        queue_bytes: int = COMMIT_QUEUE_BYTES,
-        group: int = COMMIT_EVENTS,
+        self, log: Log, *, queue: int = COMMIT_QUEUE, queue_bytes: int = COMMIT_QUEUE_BYTES, group: int = COMMIT_EVENTS
     ) -> None:
         """At most `queue` publications of `queue_bytes` of text wait; one transaction takes up to `group` events."""
         self.counts = CommitCounts()

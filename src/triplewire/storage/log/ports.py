@@ -242,6 +242,17 @@ class SegmentedLog(Protocol):
         """The full segments of a stream with these numbers, in order."""
 
 
+class EdgeLog(SegmentedLog, MeasuredLog, Protocol):
+    """A log that also finds single entries: to expand matches, and to resume from an event."""
+
+    def find(self, event: str, stream: str | None = None) -> int | None:
+        """The newest position of the event with this id, in a stream or in any, if it is among the newest
+        positions."""
+
+    def entries(self, positions: Sequence[int]) -> pa.Table:
+        """The entries at these positions that are still there, in order of position."""
+
+
 class ErasableLog(MeasuredLog, Protocol):
     """A log whose events can be erased."""
 
