@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from triplewire.model.cache import BoundedCache
 
 
@@ -30,5 +32,7 @@ def test_entries_are_removed() -> None:
         cache.put(key, number)
     assert cache.pop("b") == 1
     assert cache.pop("b") is None
+    assert cache.pop_oldest() == ("a", 0)
     cache.clear()
-    assert len(cache) == 0
+    with pytest.raises(KeyError):
+        cache.pop_oldest()

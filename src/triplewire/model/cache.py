@@ -55,6 +55,12 @@ class BoundedCache(Generic[K, V]):
             self._total -= self._size(value)
         return value
 
+    def pop_oldest(self) -> tuple[K, V]:
+        """Remove the least recently used entry. Raises KeyError if the cache is empty."""
+        key, value = self._entries.popitem(last=False)
+        self._total -= self._size(value)
+        return key, value
+
     def clear(self) -> None:
         self._entries.clear()
         self._total = 0
