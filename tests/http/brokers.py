@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.http.harness import House, house
-from triplewire.http.app import EdgeParts
+from triplewire.http.app import EdgeLimits, EdgeParts
+from triplewire.http.delivery.backfill import BACKFILL_EVENTS
 from triplewire.http.resources import access_control
 from triplewire.http.resources.explain import SubscriptionExplainer
 from triplewire.http.resources.ontologies import OntologyManager
@@ -109,7 +110,10 @@ class Broker:
 
 @asynccontextmanager
 async def broker(
-    folder: Path, *authenticators: Authenticator, segments: SegmentLimits = SEGMENT_LIMITS
+    folder: Path,
+    *authenticators: Authenticator,
+    segments: SegmentLimits = SEGMENT_LIMITS,
+    backfill_events: int = BACKFILL_EVENTS,
 ) -> AsyncIterator[Broker]:
     lake = DeltaLake(folder)
     archive = LakeEntries(lake)
@@ -126,5 +130,5 @@ async def broker(
         ]
         return replace(parts, routes=served, archive=archive, authenticators=authenticators)
 
-    async with house(change=whole, segments=segments) as at:
+    async with house(change=whole, segments=segments, limits=EdgeLimits(backfill_events=backfill_events)) as at:
         yield Broker(at, lake, folder)

@@ -17,7 +17,7 @@ from aiohttp import web
 from triplewire.client.feeds import SseMessage, SseParser
 from triplewire.config.status import Heartbeat
 from triplewire.history.requests import HistoryRequest
-from triplewire.http.app import EDGE, Edge, EdgeParts, EndpointLimits, application
+from triplewire.http.app import EDGE, Edge, EdgeLimits, EdgeParts, application
 from triplewire.http.server import EdgeRunner, make_runner
 from triplewire.matching.shapes import lift
 from triplewire.model import MATCHES, Event, Kind, Subscription
@@ -169,11 +169,11 @@ class Ear:
 async def house(
     *,
     buffer: int | None = None,
+    limits: EdgeLimits = EdgeLimits(),  # noqa: B008
     heartbeat: Callable[[], Heartbeat] = Heartbeat,
     change: Callable[[EdgeParts], EdgeParts] = lambda parts: parts,
     prepare: Callable[[Twin], None] = lambda stores: None,
     segments: SegmentLimits = SEGMENT_LIMITS,
-    limits: EndpointLimits | None = None,
 ) -> AsyncIterator[House]:
     """An edge that serves. `prepare` fills the stores before it starts, `change` swaps parts for a test's own."""
     with open_twin("memory", segments=segments) as stores:
@@ -184,7 +184,7 @@ async def house(
         parts = EdgeParts(
             commits, stores.log, stores.registry, outbox, Echo(), Restless(), Restless(), heartbeat, stores.clock
         )
-        parts = parts if limits is None else replace(parts, limits=limits)
+        parts = replace(parts, limits=limits)
         app = application(change(parts if buffer is None else replace(parts, buffer=buffer)))
         runner = make_runner(app, stores.clock)
         await runner.setup()

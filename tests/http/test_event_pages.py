@@ -7,6 +7,7 @@ import pytest
 from tests.http.harness import house, run
 from tests.http.test_consume import publish
 from triplewire.client import AsyncClient
+from triplewire.http.app import EdgeLimits
 from triplewire.model import END, MATCHED_COLUMNS, START
 from triplewire.model.errors import BadRequest
 from triplewire.storage.log.ports import LogRetention
@@ -31,8 +32,7 @@ def test_a_page_has_what_lies_between_two_positions() -> None:
 
 def test_pages_are_bounded_and_go_on() -> None:
     async def scene() -> None:
-        async with house() as at, AsyncClient(at.url) as client:
-            at.edge.event_pages.limit = 2
+        async with house(limits=EdgeLimits(page_events=2)) as at, AsyncClient(at.url) as client:
             await publish(at, 1, 2, 3)
             first = await client.page()
             second = await client.page(after=first.position)

@@ -6,7 +6,9 @@ them, then endpoints, and last the workers.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,6 +27,7 @@ from triplewire.http.api_documents import ApiDocuments, get_index
 from triplewire.http.audit import AUDIT_SECONDS, AuditMiddleware
 from triplewire.http.auth import SESSION_SECONDS, AuthMiddleware, Sessions
 from triplewire.http.consume import (
+    PAGE_EVENTS,
     AnswerEndpoint,
     EventPageEndpoint,
     MultiplexEndpoint,
@@ -33,8 +36,8 @@ from triplewire.http.consume import (
     answer_view,
 )
 from triplewire.http.cors import Origins
-from triplewire.http.delivery.backfill import SubscriptionBackfill
-from triplewire.http.delivery.channels import CLIENT_BUFFER_BYTES
+from triplewire.http.delivery.backfill import BACKFILL_EVENTS, SubscriptionBackfill
+from triplewire.http.delivery.channels import CLIENT_BUFFER_BYTES, CONTEXT_SECONDS
 from triplewire.http.delivery.events import EventSource, SourceContext, VisibilityCache
 from triplewire.http.delivery.filtered_events import FilteredEventSource, FilteredTopic, StreamResolver
 from triplewire.http.delivery.leases import Leases
@@ -76,7 +79,7 @@ from triplewire.http.ports import ChangeWatch, CommitQueue, NoChanges, SparqlSer
 from triplewire.http.problems import problem_middleware
 from triplewire.http.publish import decompression
 from triplewire.http.publish.endpoint import PublishEndpoint
-from triplewire.http.publish.streaming import StreamingPublish
+from triplewire.http.publish.streaming import PUBLISHERS, StreamingPublish
 from triplewire.http.publish.validation import ShapeGate
 from triplewire.http.rate_limits import RateLimits
 from triplewire.http.server import DRAIN, Drain, check_framing
@@ -117,9 +120,15 @@ MIGRATION_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True)
-class EndpointLimits:
-    """Limits of endpoints, in which tests differ from an edge."""
+class EdgeLimits:
+    """Limits of an edge that tests lower, and the chance and the waiting that they decide."""
 
+    backfill_events: int = BACKFILL_EVENTS
+    context_seconds: float = CONTEXT_SECONDS
+    page_events: int = PAGE_EVENTS
+    publishers: int = PUBLISHERS
+    chance: Callable[[], float] = random.random
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     sources: int = CONNECTION_SOURCES
     streams: int = CATALOG_STREAMS
     fanout: int = LDES_FANOUT
@@ -182,7 +191,7 @@ class EdgeParts:
     """Returns the statistics of the lake."""
     tracer: Tracer | None = None
     location: EdgeLocation = field(default_factory=EdgeLocation)
-    limits: EndpointLimits = field(default_factory=EndpointLimits)
+    limits: EdgeLimits = field(default_factory=EdgeLimits)
 
 
 class Topics:
@@ -196,7 +205,8 @@ class Topics:
             Wakeup(),
         )
         head = parts.log.head()
-        self.events: LiveTopic[StreamView] = LiveTopic(head, load, on_close=closed.add_stream)
+        seconds = parts.limits.context_seconds
+        self.events: LiveTopic[StreamView] = LiveTopic(head, load, on_close=closed.add_stream, context_seconds=seconds)
         self.filtered = FilteredTopic(head, load, on_enter=self.filtered_wakeup.set, on_close=closed.add_stream)
         self.matches = self._lane(parts.outbox, OutboxLane.FAST, load, closed, self.matches_wakeup)
         self.slow = self._lane(parts.outbox, OutboxLane.SLOW, load, closed, self.slow_wakeup)
@@ -274,9 +284,16 @@ class Edge:
         self.overload = parts.overload or OverloadDetector(self._listener_share, load.measure, parts.clock.ticks)
         self.repeaters = Repeaters(parts.clock, parts.repeaters)
         self.redirects = Redirects(
-            self.repeaters, self.overload, self.events.latest, parts.log, self.threads, parts.metrics
+            self.repeaters,
+            self.overload,
+            self.events.latest,
+            parts.log,
+            self.threads,
+            parts.metrics,
+            parts.limits.sleep,
         )
-        self.migration = Migration(self.events, self.repeaters, self.overload, parts.metrics)
+        chance = parts.limits.chance
+        self.migration = Migration(self.events, self.repeaters, self.overload, parts.metrics, chance)
         self.status = EdgeStatusReporter(
             parts.location, parts.clock, parts.metrics, parts.max_listeners, self.topics.count, self.gauges.flows
         )
@@ -287,7 +304,7 @@ class Edge:
         self.publish = PublishEndpoint(
             commits, self.decoders, parts.metrics, parts.clock, self._notice_publication, self.visibility, parts.gate
         )
-        self.streaming_publish = StreamingPublish(self.publish, Origins(parts.origins))
+        self.streaming_publish = StreamingPublish(self.publish, Origins(parts.origins), parts.limits.publishers)
         visibility = CurrentVisibility(self.policies)
         promises = StreamPromises(parts.registry, parts.retention)
         self.ldes = LdesHistories(
@@ -308,7 +325,9 @@ class Edge:
         resume = ResumeResolver(self.history, parts.clock, self.threads, self.history_threads)
         resolver = StreamResolver(self.events, self.filtered, self.evaluator)
         self.leases = Leases(parts.registry, parts.clock, self.threads)
-        self.backfill = SubscriptionBackfill(parts.log, parts.archive, parts.registry, self.history_threads)
+        self.backfill = SubscriptionBackfill(
+            parts.log, parts.archive, parts.registry, self.history_threads, parts.limits.backfill_events
+        )
         lanes = OutboxLanes(self.matches, self.slow)
         self.streams = StreamEndpoint(resolver, transports, resume, parts.linger, self.redirects)
         self.answers = AnswerEndpoint(self.query_answers, resolver, transports, resume, parts.linger)
@@ -318,7 +337,7 @@ class Edge:
         self.webhooks = DeliveryContext(
             parts.outbound, self._find_webhook_source, parts.clock, parts.metrics, parts.log, parts.tracer
         )
-        self.event_pages = EventPageEndpoint(parts.log, self.policies, self.threads)
+        self.event_pages = EventPageEndpoint(parts.log, self.policies, self.threads, limit=parts.limits.page_events)
         self.websub = WebSubHub(self.webhooks, parts.registry, parts.log)
         self.scheduler = Scheduler(self.webhooks, parts.registry)
 

@@ -356,7 +356,7 @@ class EventPageEndpoint:
         self._policies = policies
         self._threads = threads
         self._size = size
-        self.limit = limit
+        self._limit = limit
 
     def routes(self) -> list[web.RouteDef]:
         return routes_of(self.page)
@@ -373,8 +373,8 @@ class EventPageEndpoint:
         if end <= wanted.after:
             return _write_arrow(self._log.read(START, START, 1), wanted.after, None)
         reached = self._log.page_end(wanted.after, end, self._size)
-        entries = self._log.read(wanted.after, reached, self.limit)
-        if entries.num_rows == self.limit:
+        entries = self._log.read(wanted.after, reached, self._limit)
+        if entries.num_rows == self._limit:
             reached = entries["position"][-1].as_py()
         if wanted.stream is not None:
             entries = entries.filter(pc.equal(entries["stream"], wanted.stream))

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from tests.http.harness import House, house
-from triplewire.http.app import EdgeParts, EndpointLimits
+from triplewire.http.app import EdgeParts, EdgeLimits
 from triplewire.http.audit import AuditMiddleware
 from triplewire.http.auth import Sessions, TokenAuthenticator
 from triplewire.http.resources import access_control
@@ -43,7 +43,7 @@ async def closed(
     *,
     waits: bool = False,
     segments: SegmentLimits = SEGMENT_LIMITS,
-    limits: EndpointLimits | None = None,
+    limits: EdgeLimits | None = None,
 ) -> AsyncIterator[Closed]:
     """With `waits` it is open until there is a token."""
     found: list[tuple[TokenManager, ManualClock]] = []

@@ -165,8 +165,7 @@ def test_wherever_the_log_the_lake_and_the_pipeline_are_nothing_is_lost_or_told_
     form = FORMS["select"]
 
     async def scene(folder: Path) -> None:
-        async with broker(folder) as at:
-            at.at.edge.backfill.limit = step
+        async with broker(folder, backfill_events=step) as at:
             take(at, ["publish", *before])
             first = min(begins, at.at.twin.log.head())
             made = await at.subscribe({**form.wish, "from": format_position(first)})
@@ -221,8 +220,7 @@ def test_without_a_from_there_is_no_past(tmp_path: Path) -> None:
 
 def test_several_listen_each_at_its_own_place(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with broker(tmp_path) as at:
-            at.at.edge.backfill.limit = 2
+        async with broker(tmp_path, backfill_events=2) as at:
             at.publish(9)
             made = await at.subscribe({**EVERYTHING, "from": format_position(3)})
             begins = {
@@ -250,8 +248,7 @@ def test_several_listen_each_at_its_own_place(tmp_path: Path) -> None:
 
 def test_one_that_ends_is_told_to_its_end(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with broker(tmp_path) as at:
-            at.at.edge.backfill.limit = 1
+        async with broker(tmp_path, backfill_events=1) as at:
             at.publish(4)
             made = await at.subscribe({**EVERYTHING, "from": "earliest"})
             at.publish(1)
@@ -293,8 +290,7 @@ def test_the_past_is_matched_by_the_ontologies_of_when_it_was_asked_for(tmp_path
 
 def test_how_far_it_is_is_told_also_where_nothing_matches(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with broker(tmp_path) as at:
-            at.at.edge.backfill.limit = 2
+        async with broker(tmp_path, backfill_events=2) as at:
             at.publish(6)
             made = await at.subscribe({"sparql": "ASK { ?s <urn:weight> 5 }", "from": "earliest"})
             at.publish(1)
@@ -331,8 +327,7 @@ def test_what_was_let_go_since_it_was_made_is_heard_of_as_well(tmp_path: Path, n
     form = FORMS[name]
 
     async def scene() -> None:
-        async with broker(tmp_path) as at:
-            at.at.edge.backfill.limit = 2
+        async with broker(tmp_path, backfill_events=2) as at:
             await prepared(at)
             at.publish(4)
             made = await at.subscribe({**form.wish, "from": "earliest"})
@@ -367,8 +362,7 @@ def test_what_was_let_go_since_it_was_made_is_heard_of_as_well(tmp_path: Path, n
 
 def test_who_leaves_is_not_read_for_any_longer(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with broker(tmp_path) as at:
-            at.at.edge.backfill.limit = 1
+        async with broker(tmp_path, backfill_events=1) as at:
             at.publish(20)
             made = await at.subscribe({"sparql": "ASK { ?s <urn:weight> 99 }", "from": "earliest"})
             subscription = await at.at.edge.matches.queries.find(made["id"], resuming=False)
@@ -404,8 +398,7 @@ def test_one_in_the_slow_lane_has_its_past_first(tmp_path: Path, early: bool) ->
     """Whether its shape went there before it was made or after."""
 
     async def scene() -> None:
-        async with broker(tmp_path) as at:
-            at.at.edge.backfill.limit = 2
+        async with broker(tmp_path, backfill_events=2) as at:
             first = await at.subscribe(EVERYTHING)
             shape = at.at.twin.registry.changes(0, parse_position(first["since"]))[0].key
             at.publish(3)

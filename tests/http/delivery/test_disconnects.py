@@ -22,6 +22,7 @@ from tests.http.delivery.disconnects import (
     read,
 )
 from tests.http.harness import House, house, run
+from triplewire.http.app import EdgeLimits
 from triplewire.http.delivery.channels import CONTEXT_LISTENERS
 from triplewire.model import START, Subscription, format_position
 
@@ -165,8 +166,7 @@ def test_a_hundred_cuts_lose_and_repeat_nothing(path: str, transport: Transport)
 @pytest.mark.parametrize("encoding", ["gzip", "zstd"])
 def test_nor_do_they_where_a_context_is_shared_that_begins_anew_all_the_time(encoding: str) -> None:
     async def scene() -> None:
-        async with house() as at, AsyncExitStack() as others:
-            at.edge.topics.events.context_seconds = 0.0
+        async with house(limits=EdgeLimits(context_seconds=0.0)) as at, AsyncExitStack() as others:
             headers = {"Accept-Encoding": encoding, "Accept": "text/event-stream"}
             for _ in range(CONTEXT_LISTENERS):
                 asked = at.session.get(f"{at.url}/streams/test?linger=0", headers=headers, auto_decompress=False)

@@ -161,7 +161,7 @@ class Stage:
                 ("sieve", self.strains.topic, tap, self.strains.history(tap, Orderly())),
                 ("subscription", self.matches.topic, made.since, self.matches.history(made.made)),
             ):
-                wire = MemoryConnection()
+                wire = MemoryConnection(on_lost=room.lose)
                 self.heard.append((after, kind, wire))
                 listener = room.open(key, wire, after, self.metrics)  # type: ignore[arg-type]
                 self.begin(room.listen(key, listener, history), stays=True)  # type: ignore[arg-type]
@@ -257,7 +257,7 @@ def test_a_listener_that_reads_nothing_is_cut_off_at_its_limit_and_no_more_is_ke
 def test_a_comment_keeps_a_connection_open_and_who_is_gone_is_forgotten() -> None:
     async def scene() -> None:
         room: LiveTopic[str] = LiveTopic()
-        wire = MemoryConnection()
+        wire = MemoryConnection(on_lost=room.lose)
         await room.listen("k", room.open("k", wire, 0, Metrics()), Nothing())
         assert len(room) == 1
         room.keep_alive()

@@ -13,7 +13,7 @@ import pytest
 from tests.http.archives import MemoryArchive
 from tests.http.brokers import broker
 from tests.http.harness import House, house, run
-from triplewire.http.app import EdgeParts, EndpointLimits
+from triplewire.http.app import EdgeParts, EdgeLimits
 from triplewire.http.dialects.ldes import LDES_OPEN_PAGE_SECONDS, LDES_PAGE_SECONDS
 from triplewire.model import END, Erasure, ErasureScope, Event, EventHeaders
 from triplewire.storage.log.ports import LogRetention, Publication, SegmentLimits
@@ -24,7 +24,7 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 
 SMALL = SegmentLimits(events=3)
 """Three events are a page."""
-FEW = EndpointLimits(fanout=3)
+FEW = EdgeLimits(fanout=3)
 """Three pages are a node."""
 small_house = partial(house, segments=SMALL, limits=FEW)
 

@@ -10,7 +10,7 @@ import pytest
 from tests.http.dialects.nodes import needs_node, program
 from tests.http.discovery.test_listing import guarded
 from tests.http.harness import House, house, run
-from triplewire.http.app import EndpointLimits
+from triplewire.http.app import EdgeLimits
 from triplewire.http.formats.messages import closing_message
 from triplewire.rdf import N_QUADS, decode
 from triplewire.security.jwt import _grants_of_topics
@@ -169,7 +169,7 @@ def test_what_is_no_form_is_refused(type: str, body: bytes, status: int) -> None
 
 
 def test_too_many_streams_for_one_connection_are_refused() -> None:
-    few = EndpointLimits(sources=2, entries=2)
+    few = EdgeLimits(sources=2, entries=2)
 
     async def scene() -> None:
         async with house(limits=few) as at:

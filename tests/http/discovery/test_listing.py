@@ -16,7 +16,7 @@ import rdflib
 
 from tests.http.harness import House, house, run
 from triplewire.history.dataset_statistics import DatasetStatistics, StatisticsRecord, dataset_statistics
-from triplewire.http.app import EdgeParts, EndpointLimits
+from triplewire.http.app import EdgeParts, EdgeLimits
 from triplewire.model import Event
 from triplewire.model.terms import RDF_TYPE
 from triplewire.security import Principal
@@ -153,7 +153,7 @@ def test_the_catalogue_is_dcat_and_conforms(accept: str) -> None:
 
 def test_there_are_pages_of_streams() -> None:
     async def scene() -> None:
-        async with house(change=guarded, limits=EndpointLimits(streams=2)) as at:
+        async with house(change=guarded, limits=EdgeLimits(streams=2)) as at:
             publish(at, "a", "b", "c", "d", "e")
             found, path = [], "/streams"
             for _ in range(3):

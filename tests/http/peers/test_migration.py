@@ -15,7 +15,7 @@ import pytest
 from tests.http.harness import House, data, house, run
 from tests.network.edges import at_once, mirror, relayed
 from triplewire.client import AsyncClient
-from triplewire.http.app import EdgeParts
+from triplewire.http.app import EdgeLimits, EdgeParts
 from triplewire.http.delivery.options import LingerTimes
 from triplewire.http.peers.load_balancing import MOVE_SPREAD_MILLISECONDS, OverloadDetector
 from triplewire.http.stream_filters.parameters import StreamView
@@ -56,11 +56,11 @@ async def tree(folder: Path) -> AsyncIterator[Tree]:
         return replace(parts, overload=OverloadDetector(lambda: share[0], lambda: 0.0, ManualClock().ticks))
 
     async with AsyncExitStack() as open:
-        above = await open.enter_async_context(house(change=strained))
+        limits = EdgeLimits(chance=lambda: 0.0)
+        above = await open.enter_async_context(house(change=strained, limits=limits))
         below = await open.enter_async_context(house())
         carrying = await open.enter_async_context(AsyncExitStack())
         await carrying.enter_async_context(relayed(mirror(above), folder, below))
-        above.edge.migration._chance = lambda: 0.0
         made = Tree(above, below, share, f"{below.url}/streams/test", carrying)
         await made.announce()
         yield made
@@ -192,17 +192,16 @@ def test_who_cannot_be_led_without_loss_is_taken(tmp_path: Path) -> None:
 
 def test_a_listener_waits_for_the_event_that_it_comes_from(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with house() as at:
-            at.edge.redirects._sleep = at_once
+        async with house(limits=EdgeLimits(sleep=at_once)) as at:
             problem = await at.problem("GET", f"/streams/test?after={event(1).id}&moved=1")
             assert problem["status"] == 404
-            looked, there = asyncio.Event(), asyncio.Event()
+        looked, there = asyncio.Event(), asyncio.Event()
 
-            async def look(seconds: float) -> None:
-                looked.set()
-                await there.wait()
+        async def look(seconds: float) -> None:
+            looked.set()
+            await there.wait()
 
-            at.edge.redirects._sleep = look
+        async with house(limits=EdgeLimits(sleep=look)) as at:
 
             async def listens() -> str:
                 async with at.listen(f"/streams/test?after={event(2).id}&moved=1", Last_Event_ID="0" * 16) as ear:

@@ -17,7 +17,7 @@ from websockets.asyncio.client import connect
 
 from tests.http.harness import House, body, house, run
 from tests.http.publish.test_items import item, rows
-from triplewire.http.app import EdgeParts
+from triplewire.http.app import EdgeLimits, EdgeParts
 from triplewire.model import format_position
 from triplewire.storage.log.group_commit import GroupCommit
 from triplewire.testing import Fault, FaultyLog, GatedLog
@@ -227,8 +227,7 @@ def test_each_message_of_a_socket_is_acknowledged(media_type: str, message: str 
 
 def test_there_are_only_so_many_publishers_and_foreign_pages_are_none() -> None:
     async def scene() -> None:
-        async with house() as at:
-            at.edge.streaming_publish.most = 0
+        async with house(limits=EdgeLimits(publishers=0)) as at:
             told = await at.problem(
                 "POST", "/streams/test?ack=each", data=b"", headers={"Content-Type": TYPES["ndjson"]}
             )

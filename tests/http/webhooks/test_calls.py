@@ -21,8 +21,10 @@ from triplewire.security.webhooks import AllowedNetworks
 
 
 @asynccontextmanager
-async def calling(networks: AllowedNetworks = LOCAL) -> AsyncIterator[OutboundCaller]:
-    caller = OutboundCaller(networks, ManualClock())
+async def calling(
+    networks: AllowedNetworks = LOCAL, resolver: type[CheckedResolver] = CheckedResolver
+) -> AsyncIterator[OutboundCaller]:
+    caller = OutboundCaller(networks, ManualClock(), resolver=resolver)
     try:
         yield caller
     finally:
@@ -63,11 +65,9 @@ class Turncoat(CheckedResolver):
         return [ResolveResult(hostname=host, host="127.0.0.1", port=port, family=socket.AF_INET, proto=0, flags=0)]
 
 
-def test_the_address_that_is_connected_to_is_looked_at_however_it_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("triplewire.http.webhooks.calls.CheckedResolver", Turncoat)
-
+def test_the_address_that_is_connected_to_is_looked_at_however_it_was_found() -> None:
     async def story() -> None:
-        async with receiver() as hearing, calling(AllowedNetworks()) as caller:
+        async with receiver() as hearing, calling(AllowedNetworks(), Turncoat) as caller:
             answer = await caller.post(hearing.url.replace("127.0.0.1", "example.org"), b"{}", {})
             assert "127.0.0.1 is not a public address" in answer.reason
             assert hearing.calls.empty()

@@ -77,7 +77,6 @@ class Listener:
         self._metrics = metrics
         self._parting = b""
         self._done: asyncio.Future[None] | None = None
-        connection.when_lost(self.leave)
 
     def greet(self, message: bytes) -> None:
         """Write the first message."""

@@ -31,7 +31,7 @@ MessageHandler = Callable[[JsonObject], Awaitable[None]]
 
 
 class ClientConnection(Protocol):
-    """Carries bytes to one client."""
+    """Carries bytes to one client. Its maker gives it a function that it calls once, when the client is gone."""
 
     @property
     def write(self) -> Callable[[bytes], object]:
@@ -45,9 +45,6 @@ class ClientConnection(Protocol):
     def gone(self) -> bool:
         """Whether the client has closed the connection."""
 
-    def when_lost(self, callback: Callable[[], None]) -> None:
-        """Call back once when the client is gone, at once if it is."""
-
     async def drained(self) -> None:
         """Wait while the client is behind. Raises ConnectionError when it is gone."""
 
@@ -55,14 +52,21 @@ class ClientConnection(Protocol):
         """Let the client read the rest for a short while, then end the connection whatever happens."""
 
 
+OnLost = Callable[[ClientConnection], None]
+
+
+def _ignore(connection: ClientConnection) -> None:
+    """Do nothing about a client that is gone."""
+
+
 class MemoryConnection:
     """Keeps all bytes. `reader` returns how many of them count as read by the client: all, unless given."""
 
-    def __init__(self, reader: Callable[[int], int] | None = None) -> None:
+    def __init__(self, reader: Callable[[int], int] = lambda written: written, on_lost: OnLost = _ignore) -> None:
         self.data = bytearray()
         self.gone = False
-        self._reader = reader or (lambda written: written)
-        self._callback: Callable[[], None] = lambda: None
+        self._reader = reader
+        self._on_lost = on_lost
 
     def write(self, data: bytes) -> None:
         if not self.gone:
@@ -70,11 +74,6 @@ class MemoryConnection:
 
     def pending(self) -> int:
         return len(self.data) - self._reader(len(self.data))
-
-    def when_lost(self, callback: Callable[[], None]) -> None:
-        self._callback = callback
-        if self.gone:
-            callback()
 
     async def drained(self) -> None:
         if self.gone:
@@ -84,28 +83,23 @@ class MemoryConnection:
     def close(self) -> None:
         if not self.gone:
             self.gone = True
-            self._callback()
+            self._on_lost(self)
 
 
 class HttpConnection(asyncio.Protocol):
     """The connection of an endless HTTP response. Bytes from the client are ignored."""
 
-    __slots__ = ("_behind", "_callback", "_leave", "_timer", "gone", "pending", "transport", "write")
+    __slots__ = ("_behind", "_leave", "_on_lost", "_timer", "gone", "pending", "transport", "write")
 
-    def __init__(self, transport: asyncio.Transport, leave: Callable[[HttpConnection], None]) -> None:
+    def __init__(self, transport: asyncio.Transport, leave: Callable[[HttpConnection], None], on_lost: OnLost) -> None:
         self.transport = transport
         self.write: Callable[[bytes], object] = transport.write
         self.pending: Callable[[], int] = transport.get_write_buffer_size
         self.gone = transport.is_closing()
         self._leave = leave
-        self._callback: Callable[[], None] | None = None
+        self._on_lost = on_lost
         self._behind: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-
-    def when_lost(self, callback: Callable[[], None]) -> None:
-        self._callback = callback
-        if self.gone:
-            callback()
 
     async def drained(self) -> None:
         if self._behind is not None:
@@ -132,8 +126,7 @@ class HttpConnection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         self._leave(self)
-        if self._callback is not None:
-            self._callback()
+        self._on_lost(self)
 
 
 class HttpConnections:
@@ -147,7 +140,7 @@ class HttpConnections:
         return len(self._open)
 
     async def take_over(
-        self, request: web.Request, headers: Mapping[str, str]
+        self, request: web.Request, headers: Mapping[str, str], on_lost: OnLost
     ) -> tuple[web.StreamResponse, HttpConnection]:
         """Send the head of an endless response and take the connection over. The handler returns the response and is
         done with it; a problem document cannot be sent any more."""
@@ -158,7 +151,7 @@ class HttpConnections:
         if transport is None or transport.is_closing():
             raise ConnectionResetError("the client was gone before the response began")
         release = keep_connection(request)
-        connection = HttpConnection(transport, partial(self._leave, release=release))
+        connection = HttpConnection(transport, partial(self._leave, release=release), on_lost)
         # The framework closes the transport that it still holds when the handler returns.
         protocol.transport = None
         manager = protocol._manager
@@ -203,33 +196,32 @@ class WebSocketConnection:
     """A WebSocket, to which whole frames are written."""
 
     def __init__(
-        self, socket: web.WebSocketResponse, writer: AbstractStreamWriter, transport: asyncio.Transport
+        self,
+        socket: web.WebSocketResponse,
+        writer: AbstractStreamWriter,
+        transport: asyncio.Transport,
+        on_lost: OnLost,
     ) -> None:
         self.write = transport.write
         self.pending = transport.get_write_buffer_size
         self.response = socket
         self._writer = writer
         self._transport = transport
-        self._callback: Callable[[], None] = lambda: None
+        self._on_lost = on_lost
         self._closing = asyncio.Event()
 
     @classmethod
-    async def open(cls, request: web.Request) -> WebSocketConnection:
+    async def open(cls, request: web.Request, on_lost: OnLost = _ignore) -> WebSocketConnection:
         """Shake hands; a problem document cannot be sent any more."""
         socket = web.WebSocketResponse(timeout=FAREWELL_SECONDS, compress=False, max_msg_size=SOCKET_BYTES)
         writer = await socket.prepare(request)
         if writer is None or request.transport is None:
             raise ConnectionResetError("the client was gone before the response began")
-        return cls(socket, writer, request.transport)
+        return cls(socket, writer, request.transport, on_lost)
 
     @property
     def gone(self) -> bool:
         return self._transport.is_closing()
-
-    def when_lost(self, callback: Callable[[], None]) -> None:
-        self._callback = callback
-        if self.gone:
-            callback()
 
     async def drained(self) -> None:
         await self._writer.drain()
@@ -248,7 +240,7 @@ class WebSocketConnection:
         finally:
             for task in tasks:
                 task.cancel()
-            self._callback()
+            self._on_lost(self)
         await asyncio.gather(*tasks, return_exceptions=True)
         await self.response.close()
 

@@ -97,17 +97,17 @@ class LiveTopic(Generic[Key]):
         *,
         on_enter: Callable[[], None] = lambda: None,
         on_close: Callable[[Key, Channel], None] = lambda key, channel: None,
+        context_seconds: float = CONTEXT_SECONDS,
     ) -> None:
         """`on_enter` is called when a client has entered, `on_close` when the last listener of a channel is gone."""
         self.position = self.settled = position
         """Messages up to the second were given to all who are here; it follows the first when a pass is over."""
-        self.context_seconds = CONTEXT_SECONDS
-        """Least time between two compression contexts of a channel."""
         self._load = load or LoopLoad()
         self._on_enter = on_enter
         self._on_close = on_close
+        self._context_seconds = context_seconds
         self._live: dict[Key, dict[DeliveryOptions, Channel]] = {}
-        self._listeners: dict[Listener, None] = {}
+        self._listeners: dict[ClientConnection, Listener] = {}
         self._attached: dict[Key, dict[TopicReader, None]] = {}
 
     def __len__(self) -> int:
@@ -139,11 +139,19 @@ class LiveTopic(Generic[Key]):
         limit: int = CLIENT_BUFFER_BYTES,
         options: DeliveryOptions = DeliveryOptions(),  # noqa: B008
     ) -> Listener:
-        """Make a listener of a connection, which leaves the topic when it is closed."""
+        """Make a listener of a connection, which leaves the topic when it is closed. The connection calls `lose` when
+        the client is gone."""
         listener = Listener(connection, cursor, metrics, limit, options, partial(self._leave, key))
-        if not listener.closed:
-            self._listeners[listener] = None
+        self._listeners[connection] = listener
+        if connection.gone:
+            listener.leave()
         return listener
+
+    def lose(self, connection: ClientConnection) -> None:
+        """Let the listener of a connection leave, since its client is gone."""
+        listener = self._listeners.get(connection)
+        if listener is not None:
+            listener.leave()
 
     async def listen(self, key: Key, listener: Listener, history: TopicHistory) -> None:
         """Take a listener that `open` has made through history into the topic, where it stays until it is closed."""
@@ -188,7 +196,7 @@ class LiveTopic(Generic[Key]):
         """Send all clients away."""
         for channel in self._channels():
             channel.close(last)
-        for listener in tuple(self._listeners):
+        for listener in tuple(self._listeners.values()):
             listener.finish(last)
         for reader in self._all_attached():
             reader.send_away(last)
@@ -210,11 +218,11 @@ class LiveTopic(Generic[Key]):
         channels = self._live.setdefault(key, {})
         channel = channels.get(options)
         if channel is None:
-            channel = channels[options] = Channel(options, self._load, context_seconds=self.context_seconds)
+            channel = channels[options] = Channel(options, self._load, context_seconds=self._context_seconds)
         return channel
 
     def _leave(self, key: Key, listener: Listener) -> None:
-        self._listeners.pop(listener, None)
+        self._listeners.pop(listener.connection, None)
         channels = self._live.get(key, {})
         channel = channels.get(listener.options)
         if channel is None:
@@ -282,7 +290,8 @@ class Acceptor:
         options = parse_options(request, subject.linger)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(subject.hold())
-            response, connection = await self.connections.take_over(request, stream_headers(options))
+            headers, lose = stream_headers(options), subject.topic.lose
+            response, connection = await self.connections.take_over(request, headers, lose)
             self.start(connection, replace(options, chunked=is_chunked(response)), subject, stack.pop_all())
         return response
 

@@ -10,7 +10,6 @@ import gzip
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -78,7 +77,7 @@ class WebSocketSessions:
         options = parse_websocket_options(request, subject.linger)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(subject.hold())
-            connection = await WebSocketConnection.open(request)
+            connection = await WebSocketConnection.open(request, subject.topic.lose)
             self.acceptor.start(connection, options, subject, stack.pop_all())
         await connection.serve(reject_message)
         return connection.response
@@ -297,11 +296,14 @@ class Transports:
     ) -> web.StreamResponse:
         async with AsyncExitStack() as stack:
             await _hold(stack, subjects, merger)
-            response, connection = await self.acceptor.connections.take_over(request, stream_headers(options))
+            response, connection = await self.acceptor.connections.take_over(
+                request, stream_headers(options), lambda _: merger.send_away(NO_MESSAGE)
+            )
             options = replace(options, chunked=is_chunked(response))
             writer = MessageWriter(merger, connection, options, self.acceptor.metrics, self.acceptor.ack_timeout)
             writer.greet(options.format.head + render_greeting(options.format, merger.id(merger.token), subjects))
-            connection.when_lost(partial(merger.send_away, NO_MESSAGE))
+            if connection.gone:
+                merger.send_away(NO_MESSAGE)
             self.acceptor.spawn(_run_writer(writer, stack.pop_all()))
         return response
 

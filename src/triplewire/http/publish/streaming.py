@@ -102,7 +102,7 @@ class StreamingPublish:
     def __init__(self, publications: PublishEndpoint, origins: Origins, most: int = PUBLISHERS) -> None:
         self._publications = publications
         self._origins = origins
-        self.most = most
+        self._most = most
         self._open: set[asyncio.Event] = set()
 
     def routes(self) -> list[web.RouteDef]:
@@ -179,9 +179,9 @@ class StreamingPublish:
         return await self._publications.decode(decoding, len(data), heavy=is_heavy(wrapping))
 
     def _publisher(self) -> _OpenPublisher:
-        if len(self._open) >= self.most:
+        if len(self._open) >= self._most:
             raise Unavailable(
-                f"there are {self.most} streaming publishers already; publish single bodies, or try later"
+                f"there are {self._most} streaming publishers already; publish single bodies, or try later"
             )
         return _OpenPublisher(self._open)
 

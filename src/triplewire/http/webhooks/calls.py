@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from asyncio import Semaphore
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -145,12 +145,19 @@ class CheckedResolver(AbstractResolver):
 class OutboundCaller:
     """An HTTP client that follows no redirects, keeps no cookies, and connects only to allowed networks."""
 
-    def __init__(self, networks: AllowedNetworks, clock: Clock, seconds: float = WEBHOOK_SECONDS) -> None:
+    def __init__(
+        self,
+        networks: AllowedNetworks,
+        clock: Clock,
+        seconds: float = WEBHOOK_SECONDS,
+        resolver: Callable[[AllowedNetworks], AbstractResolver] = CheckedResolver,
+    ) -> None:
         self._networks = networks
         self._clock = clock
+        self._make_resolver = resolver
         self._timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=WEBHOOK_CONNECT_SECONDS)
         self._session: aiohttp.ClientSession | None = None
-        self._resolver: CheckedResolver | None = None
+        self._resolver: AbstractResolver | None = None
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> CallResult:
         return await self._call("POST", url, body, headers)
@@ -181,7 +188,7 @@ class OutboundCaller:
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
-            self._resolver = CheckedResolver(self._networks)
+            self._resolver = self._make_resolver(self._networks)
             connector = aiohttp.TCPConnector(
                 resolver=self._resolver, limit=0, ttl_dns_cache=10, socket_factory=self._socket
             )
