@@ -17,6 +17,7 @@ import aiohttp
 import orjson
 from yarl import URL
 
+from triplewire.model.clock import Backoff
 from triplewire.model.errors import NotFound, TooManyRequests, TriplewireError, Unavailable
 from triplewire.model.problems import parse_problem
 
@@ -150,8 +151,7 @@ Transport = Literal["sse", "websocket"]
 
 _FEED_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=45)
 """A live server sends a comment every 15 seconds."""
-_FIRST_PAUSE = 0.1
-_LONGEST_PAUSE = 5.0
+_BACKOFF = Backoff(first=0.1, longest=5.0, jitter=0)
 _REDIRECTING = ("closing", "move")
 """Messages that say where to continue, and when."""
 _CLOSING = ("slow",)
@@ -220,12 +220,9 @@ class Feed:
                     raise
                 reason = error
             failures += 1
-            await self._pause(failures, reason)
-
-    async def _pause(self, failures: int, reason: object) -> None:
-        if self.attempts is not None and failures > self.attempts:
-            raise Unavailable(f"{self.url} does not answer: {reason}")
-        await asyncio.sleep(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(failures - 1, 10)))
+            if self.attempts is not None and failures > self.attempts:
+                raise Unavailable(f"{self.url} does not answer: {reason}")
+            await asyncio.sleep(_BACKOFF.seconds(failures))
 
     async def _connection(self, parser: SseParser, location: FeedLocation) -> AsyncGenerator[SseMessage, None]:
         """Yield the messages of one connection."""

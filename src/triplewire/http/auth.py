@@ -17,6 +17,7 @@ from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
 
 from triplewire.http.openapi import Operation, operation_of
+from triplewire.model.cache import BoundedCache
 from triplewire.model.clock import Clock
 from triplewire.model.errors import Forbidden, Unauthenticated, Unavailable
 from triplewire.security import EVERYONE, NOBODY, Grant, Principal
@@ -202,7 +203,7 @@ class TokenAuthenticator:
     def __init__(self, tokens: TokenCache, clock: Clock) -> None:
         self._tokens = tokens
         self._clock = clock
-        self._principals: dict[str, tuple[AccessToken, Principal]] = {}
+        self._principals: BoundedCache[str, tuple[AccessToken, Principal]] = BoundedCache(CACHED_TOKENS)
         """Principals of tokens, as long as these stay the same."""
 
     async def known(self, credential: str) -> Principal | None:
@@ -228,8 +229,6 @@ class TokenAuthenticator:
     def _principal(self, token: AccessToken) -> Principal:
         known = self._principals.get(token.id)
         if known is None or known[0] is not token:
-            if len(self._principals) >= CACHED_TOKENS:
-                # Tokens that were revoked are among them.
-                self._principals.clear()
-            known = self._principals[token.id] = token, token.principal
+            known = token, token.principal
+            self._principals.put(token.id, known)
         return known[1]

@@ -9,7 +9,6 @@ exist only where a collector is configured. A request's span is the parent of it
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import pstdev
@@ -38,6 +37,7 @@ from triplewire.http.peers.status import EdgeStatusReporter
 from triplewire.http.ports import CommitQueue, ThreadPool
 from triplewire.http.stream_filters.parameters import StreamView
 from triplewire.model import Event, LimitReached, format_position
+from triplewire.model.cache import BoundedCache
 from triplewire.model.clock import Clock
 from triplewire.security import Verb
 from triplewire.storage.log.ports import EdgeLog, Publication
@@ -267,17 +267,14 @@ class ClosedTraffic:
     """Traffic of channels that were closed, by stream, for the latest streams."""
 
     def __init__(self, limit: int = CLOSED_STREAMS) -> None:
-        self._limit = limit
-        self._traffic: OrderedDict[str, StreamTraffic] = OrderedDict()
+        self._traffic: BoundedCache[str, StreamTraffic] = BoundedCache(limit)
 
     def __iter__(self) -> Iterator[StreamTraffic]:
         return iter(self._traffic.values())
 
     def add(self, stream: str, channel: MeasuredChannel) -> None:
-        before = self._traffic.pop(stream, StreamTraffic(stream))
-        self._traffic[stream] = replace(before + measure_channel(stream, channel), clients=0, waiting=0, linger=0.0)
-        while len(self._traffic) > self._limit:
-            self._traffic.popitem(last=False)
+        traffic = (self._traffic.get(stream) or StreamTraffic(stream)) + measure_channel(stream, channel)
+        self._traffic.put(stream, replace(traffic, clients=0, waiting=0, linger=0.0))
 
     def add_stream(self, view: StreamView, channel: MeasuredChannel) -> None:
         self.add(view.stream, channel)

@@ -9,7 +9,7 @@ open on purpose have none: listeners, WebSockets, streaming publishers.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -21,6 +21,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from triplewire.config import Settings
+from triplewire.model.cache import BoundedCache
 from triplewire.model.clock import Clock
 from triplewire.model.errors import BadRequest, TooManyRequests
 
@@ -65,8 +66,7 @@ class TokenBucket:
         self._rate = rate
         self._full = rate * seconds
         self._clock = clock
-        self._limit = limit
-        self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._levels: BoundedCache[str, tuple[float, float]] = BoundedCache(limit)
 
     def __len__(self) -> int:
         return len(self._levels)
@@ -76,12 +76,10 @@ class TokenBucket:
         if not self._rate:
             return 0.0
         now = self._clock.ticks()
-        level, at = self._levels.pop(client, (self._full, now))
+        level, at = self._levels.get(client) or (self._full, now)
         level = min(self._full, level + (now - at) * self._rate)
         allowed = level > 0
-        self._levels[client] = (level - amount if allowed else level, now)
-        if len(self._levels) > self._limit:
-            self._levels.popitem(last=False)
+        self._levels.put(client, (level - amount if allowed else level, now))
         return 0.0 if allowed else max(-level / self._rate, _SHORTEST_SECONDS)
 
 

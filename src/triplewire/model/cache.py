@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -28,6 +28,10 @@ class BoundedCache(Generic[K, V]):
 
     def __contains__(self, key: K) -> bool:
         return key in self._entries
+
+    def values(self) -> Iterable[V]:
+        """Return the values, the least recently used first."""
+        return self._entries.values()
 
     def get(self, key: K) -> V | None:
         value = self._entries.get(key)

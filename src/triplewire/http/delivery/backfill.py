@@ -6,7 +6,6 @@ resumes gets the same messages again.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Lock
@@ -29,6 +28,7 @@ from triplewire.matching.evaluator import SINGLE_SINCE, Evaluator, make_single_e
 from triplewire.matching.event_history import ColdTier, EventHistory, EventPage
 from triplewire.matching.shapes import Shape
 from triplewire.model import END, START, Subscription
+from triplewire.model.cache import BoundedCache
 from triplewire.model.errors import NotFound, Unavailable
 from triplewire.storage.log.ports import EdgeLog
 from triplewire.storage.registry.ontologies import MatchInterval, past_interval, present_intervals
@@ -86,7 +86,7 @@ class SubscriptionBackfill:
         self.limit = limit
         self._visibilities = VisibilityStore(registry)
         self._lock = Lock()
-        self._evaluators: OrderedDict[EvaluatorKey, BackfillEvaluator] = OrderedDict()
+        self._evaluators: BoundedCache[EvaluatorKey, BackfillEvaluator] = BoundedCache(BACKFILL_EVALUATORS)
 
     def history(self, subscription: Subscription, versions: Versions, present: TopicHistory) -> TopicHistory:
         """Return the backfill followed by the present; the present alone for a subscription without a backfill.
@@ -97,19 +97,14 @@ class SubscriptionBackfill:
         """Read a page of events and match it. Unless it is the last of the interval, the evaluator is kept."""
         key = (interval.version.since, interval.ontologies)
         with self._lock:
-            evaluator = self._evaluators.pop(key, None)
+            evaluator = self._evaluators.pop(key)
         evaluator = evaluator or self._make_evaluator(interval)
         page = self.events.page(after, end, self.limit, evaluator.predicates)
         frames = evaluator.frames(page.entries, format)
         if page.reached < interval.stop - 1:
-            self._keep(key, evaluator)
+            with self._lock:
+                self._evaluators.put(key, evaluator)
         return page, frames
-
-    def _keep(self, key: EvaluatorKey, evaluator: BackfillEvaluator) -> None:
-        with self._lock:
-            self._evaluators[key] = evaluator
-            while len(self._evaluators) > BACKFILL_EVALUATORS:
-                self._evaluators.popitem(last=False)
 
     def _make_evaluator(self, interval: MatchInterval) -> BackfillEvaluator:
         version = interval.version

@@ -27,6 +27,7 @@ from triplewire.http.openapi.operations import HISTORY_EVENTS
 from triplewire.http.ports import ThreadPool
 from triplewire.http.stream_filters.parameters import StreamView
 from triplewire.model import START
+from triplewire.model.cache import BoundedCache
 from triplewire.security import Principal, PublishPermit, Verb, Visibility, publish_permit_of, visibility_of
 from triplewire.storage.log.ports import EdgeLog
 from triplewire.storage.registry.security import NO_POLICY, PolicyStore, PolicyVersion
@@ -106,7 +107,7 @@ class LatestEventIds:
 
     def __init__(self) -> None:
         self._enabled = False
-        self._events: dict[str, str] = {}
+        self._events: BoundedCache[str, str] = BoundedCache(LATEST_STREAMS)
 
     def enable(self, enabled: bool) -> None:
         if not enabled:
@@ -118,11 +119,8 @@ class LatestEventIds:
         if not self._enabled:
             return
         last = dict(zip(entries["stream"].to_pylist(), entries["event"].to_pylist(), strict=True))
-        for stream in last:
-            self._events.pop(stream, None)
-        self._events |= last
-        while len(self._events) > LATEST_STREAMS:
-            del self._events[next(iter(self._events))]
+        for stream, event in last.items():
+            self._events.put(stream, event)
 
     def clear(self) -> None:
         """Forget all ids, since events were skipped."""

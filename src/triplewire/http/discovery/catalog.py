@@ -7,7 +7,7 @@ stream is about, while a scan of all events would cost more each day.
 from __future__ import annotations
 
 import re
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from threading import Lock
@@ -16,6 +16,7 @@ from typing import Any, Final
 from triplewire.history.dataset_statistics import SAMPLE_TERMS, DatasetStatistics
 from triplewire.http.delivery.options import FORMATS
 from triplewire.http.dialects.ldes import format_duration
+from triplewire.model.cache import BoundedCache
 from triplewire.model.clock import Clock, format_timestamp
 from triplewire.model.terms import RDF_TYPE, XSD, iri, is_iri, literal
 from triplewire.rdf.serializer import expand_name
@@ -86,21 +87,18 @@ class SampleCache:
     def __init__(self, rows: NewestEvents, clock: Clock) -> None:
         self._rows = rows
         self._clock = clock
-        self._known: OrderedDict[tuple[str, Visibility | None], tuple[float, StreamSample]] = OrderedDict()
+        self._known: BoundedCache[tuple[str, Visibility | None], tuple[float, StreamSample]] = BoundedCache(SAMPLES)
         self._lock = Lock()
 
     def find(self, stream: str, visible: Visibility | None) -> StreamSample:
         key, now = (stream, visible), self._clock.ticks()
         with self._lock:
-            taken, sample = self._known.get(key, (-float("inf"), StreamSample()))
-        if now - taken < SAMPLE_SECONDS:
-            return sample
+            known = self._known.get(key)
+        if known is not None and now - known[0] < SAMPLE_SECONDS:
+            return known[1]
         sample = count_sample(row["text"] for row in self._rows(stream, visible))
         with self._lock:
-            self._known[key] = now, sample
-            self._known.move_to_end(key)
-            while len(self._known) > SAMPLES:
-                self._known.popitem(last=False)
+            self._known.put(key, (now, sample))
         return sample
 
 

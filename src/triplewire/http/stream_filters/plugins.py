@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 import logging
 from bisect import bisect_left
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from triplewire.http.stream_filters.parameters import PluginCall, StreamView
+from triplewire.model.cache import BoundedCache
 from triplewire.model.errors import BadRequest, TriplewireError, Unavailable
 from triplewire.model.events import drop_opaque_payloads
 from triplewire.model.subscriptions import ANSWER
@@ -197,27 +198,27 @@ class PluginFilters:
         maker, parameters = self._maker(chosen.name), dict(chosen.parameters)
         try:
             inspect.signature(maker).bind(**parameters)
-            made = maker(**parameters)
+            plugin = maker(**parameters)
         except (TypeError, ValueError) as error:
             raise BadRequest(f"the filter {chosen.name}: {error}; it takes {_describe_parameters(maker)}") from error
         except Exception as error:
             raise _unavailable(chosen.name, error) from error
-        if not isinstance(made, PluginFilter):
-            raise _unavailable(chosen.name, f"{type(made).__name__} has no method passes")
-        return made
+        if not isinstance(plugin, PluginFilter):
+            raise _unavailable(chosen.name, f"{type(plugin).__name__} has no method passes")
+        return plugin
 
     def _maker(self, name: str) -> PluginFactory:
-        found = self._makers.get(name)
-        if found is None:
+        maker = self._makers.get(name)
+        if maker is None:
             known = ", ".join(sorted(self._makers)) or "none"
             raise BadRequest(f"there is no filter {name!r} here; there are {known}")
-        if not callable(found):
+        if not callable(maker):
             # An entry point, which may be of another class where the package importlib_metadata was imported.
             try:
-                found = self._makers[name] = found.load()
+                maker = self._makers[name] = maker.load()
             except Exception as error:
                 raise _unavailable(name, error) from error
-        return found
+        return maker
 
 
 def apply_plugin(filter: PluginFilter, batch: pa.Table) -> Mask:
@@ -238,8 +239,8 @@ def apply_plugin(filter: PluginFilter, batch: pa.Table) -> Mask:
 
 def _describe_parameters(maker: PluginFactory) -> str:
     parameters = inspect.signature(maker).parameters.values()
-    told = [each.name + ("" if each.default is each.empty else f" (default {each.default!r})") for each in parameters]
-    return ", ".join(f"filter.{each}" for each in told) or "no parameters"
+    defaults = {each.name: "" if each.default is each.empty else f" (default {each.default!r})" for each in parameters}
+    return ", ".join(f"filter.{name}{default}" for name, default in defaults.items()) or "no parameters"
 
 
 def _unavailable(name: str, error: object) -> Unavailable:
@@ -260,23 +261,21 @@ class ChangedFilter:
         self._predicate = f"<{property.removeprefix('<').removesuffix('>')}>"
         if not most.isdecimal() or not 1 <= int(most) <= CHANGED_SUBJECTS:
             raise ValueError(f"most must be a number from 1 to {CHANGED_SUBJECTS}, not {most!r}")
-        self._most = int(most)
-        self._last: OrderedDict[str, frozenset[str]] = OrderedDict()
+        self._last: BoundedCache[str, frozenset[str]] = BoundedCache(int(most))
 
     def passes(self, batch: pa.Table) -> pa.Array:
         quads = split_quads(batch)
-        told = quads.filter(pc.equal(quads["predicate"], self._predicate))
+        quads = quads.filter(pc.equal(quads["predicate"], self._predicate))
         values = defaultdict[tuple[int, str], set[str]](set)
-        for row, subject, value in zip(*(told[name].to_pylist() for name in ("row", "subject", "object")), strict=True):
+        columns = (quads[name].to_pylist() for name in ("row", "subject", "object"))
+        for row, subject, value in zip(*columns, strict=True):
             values[row, subject].add(value)
         passed = [False] * batch.num_rows
-        for (row, subject), found in values.items():
-            passed[row] |= self._differs(subject, frozenset(found))
+        for (row, subject), present in values.items():
+            passed[row] |= self._differs(subject, frozenset(present))
         return pa.array(passed)
 
     def _differs(self, subject: str, value: frozenset[str]) -> bool:
-        before = self._last.pop(subject, None)
-        self._last[subject] = value
-        while len(self._last) > self._most:
-            self._last.popitem(last=False)
+        before = self._last.get(subject)
+        self._last.put(subject, value)
         return before != value
