@@ -19,7 +19,7 @@ from tests.http.harness import data, run
 from tests.oracle import bag, solutions, store
 from triplewire.client.feeds import SseMessage
 from triplewire.config.metrics import Metrics
-from triplewire.http.delivery.connections import MemoryConnection
+from triplewire.http.delivery.connections import MemoryConnection, OnLost
 from triplewire.model import Kind, format_position, parse_position
 from triplewire.storage.log.ports import LogRetention
 from triplewire.storage.registry.subscriptions import LANE
@@ -369,8 +369,8 @@ def test_who_leaves_is_not_read_for_any_longer(tmp_path: Path) -> None:
             history = at.at.edge.backfill.history(
                 subscription, lambda: [], at.at.edge.matches.history(subscription.made)
             )
-            wire = Leaving(after=3)
             topic = at.at.edge.matches.topic
+            wire = Leaving(3, topic.lose)
             await topic.listen(subscription.made, topic.open(subscription.made, wire, 0, Metrics()), history)
             assert wire.sent == 4
             assert len(at.at.edge.matches.topic) == 0
@@ -381,8 +381,8 @@ def test_who_leaves_is_not_read_for_any_longer(tmp_path: Path) -> None:
 class Leaving(MemoryConnection):
     """Of a client that goes after so many writes."""
 
-    def __init__(self, after: int) -> None:
-        super().__init__()
+    def __init__(self, after: int, on_lost: OnLost) -> None:
+        super().__init__(on_lost=on_lost)
         self.sent = 0
         self._after = after
 
