@@ -77,7 +77,7 @@ from triplewire.http.peers.repeaters import RepeaterEndpoint, Repeaters
 from triplewire.http.peers.status import EdgeLocation, EdgeStatusReporter, add_identity_header, generate_identity
 from triplewire.http.ports import ChangeWatch, CommitQueue, NoChanges, SparqlService, ThreadPool
 from triplewire.http.problems import problem_middleware
-from triplewire.http.publish import decompression
+from triplewire.http.publish import requests
 from triplewire.http.publish.endpoint import PublishEndpoint
 from triplewire.http.publish.streaming import PUBLISHERS, StreamingPublish
 from triplewire.http.publish.validation import ShapeGate
@@ -89,7 +89,7 @@ from triplewire.http.stream_filters.parameters import StreamView
 from triplewire.http.stream_filters.plugins import PluginFilters
 from triplewire.http.webhooks.context import DeliveryContext, OutboundOptions
 from triplewire.http.webhooks.dead_letters import DeadLetters
-from triplewire.http.webhooks.scheduler import Scheduler
+from triplewire.http.webhooks.deliverer import Scheduler
 from triplewire.http.workers import Wakeup, Worker, share_watch
 from triplewire.matching.event_history import ColdTier
 from triplewire.model import START
@@ -488,7 +488,7 @@ def application(parts: EdgeParts) -> web.Application:
         drain.middleware(),
         problem_middleware(parts.metrics),
         origins.middleware(),
-        decompression.refuse_compressed,
+        requests.refuse_compressed,
     ]
     if parts.tracer is not None:
         middlewares.append(health.tracing_middleware(parts.tracer))

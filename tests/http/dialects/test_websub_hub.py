@@ -22,7 +22,7 @@ from triplewire.http.dialects.websub import (
     WEBSUB_LEASE_SECONDS_LEAST,
     WEBSUB_LEASE_SECONDS_MOST,
 )
-from triplewire.http.webhooks.scheduler import Scheduler
+from triplewire.http.webhooks.deliverer import Scheduler
 from triplewire.security import Principal
 from triplewire.security.principals import Authenticator
 from triplewire.storage.webhooks import WEBHOOK

@@ -18,7 +18,7 @@ from tests.http.test_tracing import PARENT, TRACE, tracing
 from tests.http.webhooks.scenes import Call, Scene, receiver, scene
 from triplewire.http.webhooks.calls import WEBHOOK_PAUSE_FIRST, WEBHOOK_RETRY_AFTER
 from triplewire.http.webhooks.dead_letters import DEAD_LETTERS
-from triplewire.http.webhooks.scheduler import WEBHOOK_PROGRESS_SECONDS
+from triplewire.http.webhooks.deliverer import WEBHOOK_PROGRESS_SECONDS
 from triplewire.model import format_position, parse_position
 from triplewire.security import Principal
 from triplewire.security.principals import Authenticator

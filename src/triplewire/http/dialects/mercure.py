@@ -23,9 +23,9 @@ from triplewire.http.formats.messages import EntryPieces, MessageFormat, ResumeT
 from triplewire.http.formats.sse import SseFormat
 from triplewire.http.openapi import routes_of, serves, stream_operations
 from triplewire.http.ports import ThreadPool
-from triplewire.http.publish.decompression import read_body
 from triplewire.http.publish.endpoint import PublishEndpoint
 from triplewire.http.publish.items import PublishItem
+from triplewire.http.publish.requests import read_body
 from triplewire.model import Event, EventHeaders, format_position
 from triplewire.model.errors import BadRequest, TriplewireError, UnknownMediaType
 from triplewire.model.events import BODY, OpaquePayload, parse_payload

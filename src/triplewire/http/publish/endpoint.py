@@ -1,6 +1,6 @@
 """`POST /streams/{stream}` and `POST /events`: publish a body. The response is sent when its events are durable,
-with
-their positions and the items that were refused.
+with their
+positions and the items that were refused.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 import orjson
 from aiohttp import web
@@ -20,7 +20,6 @@ from triplewire.http.delivery.events import VisibilityCache
 from triplewire.http.openapi import routes_of, serves, stream_operations
 from triplewire.http.ports import CommitQueue, ThreadPool
 from triplewire.http.problems import MEDIA_TYPE, to_response
-from triplewire.http.publish.decompression import read_body
 from triplewire.http.publish.items import (
     EventIds,
     ItemResult,
@@ -30,7 +29,8 @@ from triplewire.http.publish.items import (
     pair_results,
     read_items,
 )
-from triplewire.http.publish.requests import PublishRequest, parse_addressed_request, parse_publish_request
+from triplewire.http.publish.requests import PublishRequest, parse_addressed_request, parse_publish_request, read_body
+from triplewire.http.publish.validation import ShapeGate
 from triplewire.model import Event, format_position
 from triplewire.model.clock import Clock
 from triplewire.model.errors import BadRequest, DuplicateId, InputError, MalformedRdf, ShapeViolation
@@ -93,16 +93,6 @@ def shape_report_response(accept: str, results: Sequence[ItemResult]) -> web.Res
 Decoded = TypeVar("Decoded")
 
 
-class PublishGate(Protocol):
-    """Validates events before they are stored."""
-
-    async def validate_items(self, items: Sequence[PublishItem]) -> Sequence[PublishItem]:
-        """The items in order; some may be refused now."""
-
-    async def validate(self, given: Publication) -> Publication:
-        """The publication, whole. Raises the error for which it is refused."""
-
-
 class PublishEndpoint:
     """Publishes bodies, and responds when their events are durable."""
 
@@ -114,7 +104,7 @@ class PublishEndpoint:
         clock: Clock,
         published: Callable[[], None],
         views: VisibilityCache,
-        gate: PublishGate | None = None,
+        gate: ShapeGate | None = None,
     ) -> None:
         """`published` is called after each commit, so that live sources read at once."""
         self._views = views
@@ -148,8 +138,8 @@ class PublishEndpoint:
         asked = parse_addressed_request(request)
         body = await read_body(request)
         began = self._clock.ticks()
-        found = await self.decode(partial(decode_addressed, body, asked.syntax), len(body))
-        streams, events = [_addressed_stream(each, event) for each, event in found], [event for _, event in found]
+        addressed = await self.decode(partial(decode_addressed, body, asked.syntax), len(body))
+        streams, events = [_addressed_stream(*each) for each in addressed], [event for _, event in addressed]
         for stream in set(streams):
             caller(request).require(Verb.PUBLISH, stream)
         # An exported history may have an id twice, if the log had dropped the first: with a key it is stored as it is.
@@ -157,11 +147,10 @@ class PublishEndpoint:
         publication = Publication(streams, events, asked.key, given)
         permit = self._views.permit(caller(request))
         if permit is not None:
-            (item,) = await self.decode(
-                partial(apply_publish_policy, [PublishItem(1, 0, publication)], permit), len(body)
-            )
-            if not isinstance(item.found, Publication):
-                raise item.found
+            items = [PublishItem(1, 0, publication)]
+            (item,) = await self.decode(partial(apply_publish_policy, items, permit), len(body))
+            if not isinstance(item.content, Publication):
+                raise item.content
         if self._gate is not None:
             publication = await self._gate.validate(publication)
         positions = check_append(await self._commits.append(publication))
@@ -197,9 +186,9 @@ class PublishEndpoint:
 
     def _decode(self, decoding: Callable[[], list[Decoded]]) -> list[Decoded]:
         began = time.thread_time()
-        found = decoding()
+        decoded = decoding()
         self._metrics.cpu.add("publish", time.thread_time() - began)
-        return found
+        return decoded
 
     def _count(self, events: int) -> None:
         self._published()
@@ -252,10 +241,10 @@ def _as_one_item(items: Sequence[PublishItem], asked: PublishRequest) -> Publish
     """All items as one. Raises the error of the first that is refused."""
     events, given = list[Event](), set[str]()
     for item in items:
-        if not isinstance(item.found, Publication):
-            raise item.found
-        events += item.found.events
-        given |= set(item.found.given)
+        if not isinstance(item.content, Publication):
+            raise item.content
+        events += item.content.events
+        given |= set(item.content.given)
     if not events:
         raise BadRequest("the body holds no items")
     return PublishItem(1, 0, Publication(asked.stream, events, asked.key, given))

@@ -39,11 +39,11 @@ class PublishItem:
 
     number: int
     line: int
-    found: Publication | TriplewireError
+    content: Publication | TriplewireError
 
     @property
     def publication(self) -> Publication | None:
-        return self.found if isinstance(self.found, Publication) else None
+        return self.content if isinstance(self.content, Publication) else None
 
 
 @dataclass(frozen=True)
@@ -130,18 +130,18 @@ def split_items(items: Iterable[PublishItem]) -> Iterator[PublishItem]:
             continue
         for number, event in enumerate(publication.events, item.number):
             given = publication.given & {event.id}
-            yield replace(item, number=number, found=replace(publication, events=[event], given=given, apart=False))
+            yield replace(item, number=number, content=replace(publication, events=[event], given=given, apart=False))
 
 
 def pair_results(items: Sequence[PublishItem], answers: Sequence[Sequence[int]]) -> list[ItemResult]:
     """The results of items; `answers` are those of the log to the items with events."""
-    each, found = iter(answers), list[ItemResult]()
+    each, results = iter(answers), list[ItemResult]()
     for item in items:
-        if isinstance(item.found, TriplewireError):
-            found.append(ItemResult(item, item.found))
+        if isinstance(item.content, TriplewireError):
+            results.append(ItemResult(item, item.content))
         else:
-            found += _results_of_item(item, item.found, next(each))
-    return found
+            results += _results_of_item(item, item.content, next(each))
+    return results
 
 
 def _results_of_item(item: PublishItem, publication: Publication, answer: Sequence[int]) -> list[ItemResult]:
@@ -168,25 +168,16 @@ def check_append(answer: Sequence[int]) -> Sequence[int] | DuplicateId:
 
 
 def apply_publish_policy(items: Sequence[PublishItem], permit: PublishPermit) -> list[PublishItem]:
-    """The items; one with an event that must not be published has the error instead."""
-    return [_apply_to_item(each, permit) for each in split_items(items)]
+    """Return the items; one with an event that must not be published has the error, with the policy rule, instead."""
+    refusals = [(each, _find_refusal(each.publication, permit)) for each in split_items(items)]
+    return [item if refusal is None else replace(item, content=Forbidden(refusal)) for item, refusal in refusals]
 
 
-def _check_permitted(publication: Publication, permit: PublishPermit) -> None:
-    """Raises Forbidden, with the policy rule, for the first event that must not be published."""
+def _find_refusal(publication: Publication | None, permit: PublishPermit) -> str | None:
+    if publication is None:
+        return None
     streams = publication.stream
     of_each = [streams] * len(publication.events) if isinstance(streams, str) else streams
-    for stream, event in zip(of_each, publication.events, strict=True):
-        refusal = permit.refusal(stream, event.id, event.text)
-        if refusal is not None:
-            raise Forbidden(refusal)
-
-
-def _apply_to_item(item: PublishItem, permit: PublishPermit) -> PublishItem:
-    if item.publication is None:
-        return item
-    try:
-        _check_permitted(item.publication, permit)
-    except Forbidden as error:
-        return replace(item, found=error)
-    return item
+    pairs = zip(of_each, publication.events, strict=True)
+    refusals = (permit.refusal(stream, event.id, event.text) for stream, event in pairs)
+    return next((each for each in refusals if each is not None), None)

@@ -1,6 +1,5 @@
 """Streaming publish: requests and WebSockets that keep publishing, with an acknowledgement for each item as soon as
-it
-is durable.
+it is durable.
 
 ```
 body ─▶ items ─▶ decoded ─▶ commit (in order, a bounded number in flight) ─▶ acknowledgements, in order
@@ -10,8 +9,8 @@ body ─▶ items ─▶ decoded ─▶ commit (in order, a bounded number in fl
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -23,10 +22,9 @@ from triplewire.http.auth import caller
 from triplewire.http.cors import Origins
 from triplewire.http.delivery.merger import COMMENT_SECONDS
 from triplewire.http.openapi import routes_of, serves, stream_operations
-from triplewire.http.publish.decompression import read_pieces
 from triplewire.http.publish.endpoint import PublishEndpoint, is_heavy
 from triplewire.http.publish.items import EventIds, ItemReader, ItemResult, PublishItem
-from triplewire.http.publish.requests import parse_event_headers
+from triplewire.http.publish.requests import parse_event_headers, read_pieces
 from triplewire.http.rate_limits import UNBOUNDED_BODY, pace_upload
 from triplewire.model import EventHeaders
 from triplewire.model.errors import InputError, TriplewireError, Unavailable
@@ -178,27 +176,18 @@ class StreamingPublish:
     ) -> list[PublishItem]:
         return await self._publications.decode(decoding, len(data), heavy=is_heavy(wrapping))
 
-    def _publisher(self) -> _OpenPublisher:
+    @contextmanager
+    def _publisher(self) -> Iterator[asyncio.Event]:
+        """Count as an open publisher while the block lasts; the event is set when the edge closes."""
         if len(self._open) >= self._most:
-            raise Unavailable(
-                f"there are {self._most} streaming publishers already; publish single bodies, or try later"
-            )
-        return _OpenPublisher(self._open)
-
-
-class _OpenPublisher:
-    """Counts as an open publisher while the block lasts."""
-
-    def __init__(self, publishers: set[asyncio.Event]) -> None:
-        self._publishers = publishers
-        self._closing = asyncio.Event()
-
-    def __enter__(self) -> asyncio.Event:
-        self._publishers.add(self._closing)
-        return self._closing
-
-    def __exit__(self, *_: object) -> None:
-        self._publishers.discard(self._closing)
+            message = f"there are {self._most} streaming publishers already; publish single bodies, or try later"
+            raise Unavailable(message)
+        closing = asyncio.Event()
+        self._open.add(closing)
+        try:
+            yield closing
+        finally:
+            self._open.discard(closing)
 
 
 class MessageReader:
@@ -214,9 +203,9 @@ class MessageReader:
     def items(self, data: bytes) -> list[PublishItem]:
         if self.wrapping is not None:
             reader = ItemReader(self.wrapping, self._stream, self._headers, self._count)
-            found = [*reader.feed(data), *reader.end()]
+            items = [*reader.feed(data), *reader.end()]
             self._count = reader.count
-            return found
+            return items
         self._count += 1
         return [PublishItem(self._count, 0, self._read(data))]
 
@@ -245,7 +234,7 @@ async def _store(publications: PublishEndpoint, items: Sequence[PublishItem], by
     try:
         return await publications.store(items, by)
     except TriplewireError as error:
-        return [ItemResult(each, error if each.publication is not None else each.found) for each in items]  # type: ignore[arg-type]
+        return [ItemResult(each, error if each.publication is not None else each.content) for each in items]  # type: ignore[arg-type]
 
 
 async def _read_and_acknowledge(progress: PublishProgress, reading: Awaitable[None]) -> None:

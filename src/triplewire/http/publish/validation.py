@@ -177,12 +177,12 @@ class ShapeGate:
         return replace(given, events=events)
 
     async def _validate_item(self, item: PublishItem) -> PublishItem:
-        if not isinstance(item.found, Publication):
+        if not isinstance(item.content, Publication):
             return item
         try:
-            return replace(item, found=await self._validate(item.found))
+            return replace(item, content=await self._validate(item.content))
         except TriplewireError as error:
-            return replace(item, found=error)
+            return replace(item, content=error)
 
     async def _validate_events(self, shaped: StreamShapes, events: Sequence[Event]) -> list[Event]:
         try:

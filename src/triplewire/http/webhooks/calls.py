@@ -1,11 +1,8 @@
 """Outbound calls to addresses that users chose, guarded against server-side request forgery, with a concurrency
-limit
-per target.
+limit per target.
 
-The addresses of a host name are checked when it is called, and the connection is made to an address that was
-checked:
-DNS rebinding makes no difference. Targets that answer never wait for targets that do not: a target that timed out
-gets
+The addresses of a host name are checked when it is called, and the connection is made to an address that was checked:
+DNS rebinding makes no difference. Targets that answer never wait for targets that do not: a target that timed out gets
 one call at a time until it answers.
 """
 

@@ -1,5 +1,4 @@
-"""`/hooks` and `/subscriptions/{id}/dead-letters`: the state of webhooks, and the messages that their targets did
-not
+"""`/hooks` and `/subscriptions/{id}/dead-letters`: the state of webhooks, and the messages that their targets did not
 accept. Any edge answers for all webhooks, whichever delivers them.
 """
 

@@ -1,7 +1,8 @@
-"""Delivery of one webhook, message after message: each is sent once the one before was accepted or became a dead
-letter.
+"""Delivery of webhooks: the scheduler of one edge, of all that share a store, holds the lease and runs a deliverer for
+each webhook that is on.
 
-A message is a request body with an id by which a repeat is recognized, and is signed anew for each attempt (Standard
+Messages of a webhook are sent one after the other: each once the one before was accepted or became a dead letter. A
+message is a request body with an id by which a repeat is recognized, and is signed anew for each attempt (Standard
 Webhooks, or `X-Hub-Signature` for WebSub).
 """
 
@@ -9,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from triplewire.config.tracing import TraceParent
@@ -24,10 +25,26 @@ from triplewire.http.formats.sse import NDJSON, JsonLinesFormat
 from triplewire.http.webhooks.calls import WEBHOOK_PAUSE_FIRST, CallResult, RetrySchedule
 from triplewire.http.webhooks.context import DeliveryContext
 from triplewire.http.webhooks.dead_letters import DEAD_LETTERS
-from triplewire.model import END, format_position
+from triplewire.model import END, START, format_position
 from triplewire.model.errors import NotFound, TriplewireError
 from triplewire.security.webhooks import hub_signature, signature_headers
-from triplewire.storage.webhooks import DeadLetter, Webhook, WebhookDialect, WebhookProgress, WebhookState
+from triplewire.storage.registry.ports import Registry
+from triplewire.storage.webhooks import (
+    WEBHOOK,
+    DeadLetter,
+    Webhook,
+    WebhookDialect,
+    WebhookProgress,
+    WebhookState,
+    webhook_from_change,
+    webhook_to_value,
+)
+
+WEBHOOK_PROGRESS_SECONDS: Final = 30.0
+"""Seconds between two writes of the positions of idle webhooks, so that events that they did not need are not reported
+as lost when the log drops them."""
+
+logger = logging.getLogger(__name__)
 
 
 class WebhookFormat(JsonLinesFormat):
@@ -90,14 +107,11 @@ def split_messages(hook: Webhook, position: int, part: bytes) -> Sequence[Webhoo
 
 def sign_headers(hook: Webhook, secret: str | None, envelope: WebhookMessage, now: int) -> dict[str, str]:
     """The headers of one call; `now` is in microseconds."""
-    said = {"Content-Type": WEBHOOK_FORMATS[hook.format].media_type}
+    headers = {"Content-Type": WEBHOOK_FORMATS[hook.format].media_type}
     if hook.dialect is WebhookDialect.WEBSUB:
-        said["Link"] = f'<{hook.hub}>; rel="hub", <{hook.topic}>; rel="self"'
-        return said if secret is None else {**said, "X-Hub-Signature": hub_signature(secret, envelope.body)}
-    return {**said, **signature_headers(secret or "", envelope.id, now // 1_000_000, envelope.body)}
-
-
-logger = logging.getLogger(__name__)
+        headers["Link"] = f'<{hook.hub}>; rel="hub", <{hook.topic}>; rel="self"'
+        return headers if secret is None else {**headers, "X-Hub-Signature": hub_signature(secret, envelope.body)}
+    return {**headers, **signature_headers(secret or "", envelope.id, now // 1_000_000, envelope.body)}
 
 
 class DeliveryEnded(Exception):
@@ -187,8 +201,8 @@ class Deliverer:
             self._idle = reader
             batch = await reader.next()
             self._idle = None
-            for mark, part in batch.messages:
-                if not await self._deliver(mark.position, part, reader):
+            for token, part in batch.messages:
+                if not await self._deliver(token.position, part, reader):
                     return
             self._advance(batch.token.position)
             if batch.ends:
@@ -279,3 +293,122 @@ class Deliverer:
     def _schedule(self) -> RetrySchedule:
         usual = self._context.outbound.schedule
         return usual if self.hook.attempts is None else replace(usual, attempts=self.hook.attempts)
+
+
+class Scheduler:
+    """Delivers the webhooks of all edges over the same stores, while it holds the lease."""
+
+    def __init__(self, context: DeliveryContext, registry: Registry) -> None:
+        self._context = context
+        self._registry = registry
+        self._seen: int = START
+        self._progress: Mapping[str, WebhookProgress] = {}
+        self._deliverers: dict[str, tuple[Deliverer, asyncio.Task[None]]] = {}
+        self._replays: dict[str, asyncio.Task[None]] = {}
+        self._noted = context.clock.ticks()
+
+    def __len__(self) -> int:
+        """The number of webhooks that are delivered here."""
+        return len(self._deliverers)
+
+    async def run(self) -> None:
+        """Wait for the lease, then deliver until cancelled. A step that fails is repeated a little later."""
+        while not await self._context.workers.run(self._context.store.acquire):
+            await asyncio.sleep(self._context.outbound.poll)
+        progress = asyncio.create_task(self._context.progress.run())
+        try:
+            while True:
+                await self._try()
+                await asyncio.sleep(self._context.outbound.poll)
+        finally:
+            await self._stop(progress)
+
+    async def step(self) -> None:
+        """Start, renew and stop deliverers as the registry changed, and start requested replays."""
+        changes = await self._context.workers.run(self._registry.list, WEBHOOK, after=self._seen)
+        if self._seen == START and changes:
+            self._progress = await self._context.workers.run(self._context.store.progress)
+        for change in changes:
+            await self._take(webhook_from_change(change))
+            self._seen = change.position
+        self._context.metrics.webhooks.set(len(self._deliverers))
+        if self._deliverers:
+            await self._replay()
+            self._note_idle()
+
+    async def _try(self) -> None:
+        try:
+            await self.step()
+        except TriplewireError as error:
+            logger.warning("webhooks could not be checked; trying again: %s", error)
+            self._context.metrics.poll_failures.inc()
+
+    async def _take(self, hook: Webhook) -> None:
+        known = self._deliverers.get(hook.id)
+        if hook.state is WebhookState.ON and known is not None:
+            await self._renew(known[0], hook)
+        elif hook.state is WebhookState.ON:
+            deliverer = Deliverer(hook, self._context, self._progress.get(hook.id))
+            self._deliverers[hook.id] = deliverer, asyncio.create_task(self._deliver(deliverer))
+        elif known is not None:
+            known[1].cancel()
+            await asyncio.wait([known[1]])
+        if hook.state is WebhookState.ENDED:
+            await self._settle(hook, WebhookState.ENDED)
+
+    async def _deliver(self, deliverer: Deliverer) -> None:
+        try:
+            while (state := await deliverer.run()) is WebhookState.ENDED and await self._is_renewed(deliverer):
+                pass
+            await self._settle(deliverer.hook, state)
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            logger.exception("webhook %s is not delivered any more until this edge restarts", deliverer.hook.id)
+        finally:
+            self._deliverers.pop(deliverer.hook.id, None)
+
+    async def _is_renewed(self, deliverer: Deliverer) -> bool:
+        """Whether its lease was renewed just when it ended, which this edge may not have read yet."""
+        change = await self._context.workers.run(self._registry.get, WEBHOOK, deliverer.hook.id)
+        if change is not None and (hook := webhook_from_change(change)).state is WebhookState.ON:
+            await self._renew(deliverer, hook)
+        return deliverer.leased
+
+    async def _renew(self, deliverer: Deliverer, hook: Webhook) -> None:
+        deliverer.renew(hook, await self._context.workers.run(self._context.store.secret, hook.id))
+
+    async def _settle(self, hook: Webhook, state: WebhookState) -> None:
+        """Store the final state of a webhook."""
+        self._context.progress.drop(hook.id)
+        await self._context.workers.run(self._write, hook, state)
+
+    def _write(self, hook: Webhook, state: WebhookState) -> None:
+        if state is WebhookState.GONE:
+            self._registry.put([(WEBHOOK, hook.id, webhook_to_value(replace(hook, state=state)))])
+        else:
+            self._registry.put([(WEBHOOK, hook.id, None)])
+            self._context.store.forget(hook.id)
+
+    async def _replay(self) -> None:
+        for hook, positions in (await self._context.workers.run(self._context.store.redeliveries)).items():
+            known = self._deliverers.get(hook)
+            if known is not None and hook not in self._replays:
+                task = self._replays[hook] = asyncio.create_task(known[0].replay(positions))
+                task.add_done_callback(lambda _, hook=hook: self._replays.pop(hook, None))  # type: ignore[misc]
+
+    def _note_idle(self) -> None:
+        now = self._context.clock.ticks()
+        if now - self._noted >= WEBHOOK_PROGRESS_SECONDS:
+            self._noted = now
+            for deliverer, _ in tuple(self._deliverers.values()):
+                deliverer.note_idle()
+
+    async def _stop(self, progress: asyncio.Task[None]) -> None:
+        tasks = [*(task for _, task in self._deliverers.values()), *self._replays.values(), progress]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        with suppress(TriplewireError):
+            await self._context.progress.flush()
+        await self._context.workers.run(self._context.store.release)

@@ -10,7 +10,7 @@ import pytest
 import zstandard
 
 from tests.http.harness import house, run
-from triplewire.http.publish.decompression import (
+from triplewire.http.publish.requests import (
     ENCODINGS,
     Decompressor,
     DeflateDecompressor,
