@@ -169,7 +169,7 @@ class Ear:
 async def house(
     *,
     buffer: int | None = None,
-    limits: EdgeLimits = EdgeLimits(),  # noqa: B008
+    limits: EdgeLimits | None = None,
     heartbeat: Callable[[], Heartbeat] = Heartbeat,
     change: Callable[[EdgeParts], EdgeParts] = lambda parts: parts,
     prepare: Callable[[Twin], None] = lambda stores: None,
@@ -184,7 +184,7 @@ async def house(
         parts = EdgeParts(
             commits, stores.log, stores.registry, outbox, Echo(), Restless(), Restless(), heartbeat, stores.clock
         )
-        parts = replace(parts, limits=limits)
+        parts = parts if limits is None else replace(parts, limits=limits)
         app = application(change(parts if buffer is None else replace(parts, buffer=buffer)))
         runner = make_runner(app, stores.clock)
         await runner.setup()

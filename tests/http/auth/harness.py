@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from tests.http.harness import House, house
-from triplewire.http.app import EdgeParts, EdgeLimits
+from triplewire.http.app import EdgeLimits, EdgeParts
 from triplewire.http.audit import AuditMiddleware
 from triplewire.http.auth import Sessions, TokenAuthenticator
 from triplewire.http.resources import access_control

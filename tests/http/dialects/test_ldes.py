@@ -13,7 +13,7 @@ import pytest
 from tests.http.archives import MemoryArchive
 from tests.http.brokers import broker
 from tests.http.harness import House, house, run
-from triplewire.http.app import EdgeParts, EdgeLimits
+from triplewire.http.app import EdgeLimits, EdgeParts
 from triplewire.http.dialects.ldes import LDES_OPEN_PAGE_SECONDS, LDES_PAGE_SECONDS
 from triplewire.model import END, Erasure, ErasureScope, Event, EventHeaders
 from triplewire.storage.log.ports import LogRetention, Publication, SegmentLimits

@@ -16,7 +16,7 @@ import rdflib
 
 from tests.http.harness import House, house, run
 from triplewire.history.dataset_statistics import DatasetStatistics, StatisticsRecord, dataset_statistics
-from triplewire.http.app import EdgeParts, EdgeLimits
+from triplewire.http.app import EdgeLimits, EdgeParts
 from triplewire.model import Event
 from triplewire.model.terms import RDF_TYPE
 from triplewire.security import Principal
