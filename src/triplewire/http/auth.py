@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from aiohttp import hdrs, web
@@ -144,19 +145,15 @@ def caller(request: web.Request) -> Principal:
     return principal
 
 
+@dataclass(frozen=True)
 class AuthMiddleware:
     """Authenticates and authorizes requests. Without authenticators everything is allowed."""
 
-    def __init__(
-        self,
-        authenticators: Sequence[Authenticator] = (),
-        is_open: Callable[[], bool] = lambda: False,
-        sessions: Sessions | None = None,
-    ) -> None:
-        """The first authenticator that knows a credential decides. `is_open` is asked for each request."""
-        self._authenticators = authenticators
-        self._is_open = is_open
-        self._sessions = sessions
+    authenticators: Sequence[Authenticator] = ()
+    """The first that knows a credential decides."""
+    is_open: Callable[[], bool] = lambda: False
+    """Asked for each request."""
+    sessions: Sessions | None = None
 
     def middleware(self) -> Middleware:
         """Return the middleware, which runs before the body is read."""
@@ -164,7 +161,7 @@ class AuthMiddleware:
         @web.middleware
         async def authorize(request: web.Request, handler: Handler) -> web.StreamResponse:
             operation = operation_of(request.match_info.handler)
-            if operation is not None and self._authenticators and not self._is_open():
+            if operation is not None and self.authenticators and not self.is_open():
                 await (self._authorize if operation.verbs else self._identify)(request, operation)
             return await handler(request)
 
@@ -179,8 +176,8 @@ class AuthMiddleware:
     async def _authorize(self, request: web.Request, operation: Operation) -> None:
         principal = await self._authenticate(credential_of(request, operation))
         set_caller(request, principal)
-        if self._sessions is not None:
-            self._sessions.enter(principal, request.transport)
+        if self.sessions is not None:
+            self.sessions.enter(principal, request.transport)
         stream = None if operation.stream is None else check_stream_name(request.match_info[operation.stream])
         if not any(principal.may(verb, stream) for verb in operation.verbs):
             wanted = " or ".join(str(Grant(verb, stream or ALL_STREAMS)) for verb in operation.verbs)
@@ -189,7 +186,7 @@ class AuthMiddleware:
     async def _authenticate(self, credential: str | None) -> Principal:
         if credential is None:
             raise Unauthenticated("a token is needed: send the header Authorization with Bearer and the token")
-        for authenticator in self._authenticators:
+        for authenticator in self.authenticators:
             principal = await authenticator.known(credential)
             if principal is not None:
                 return principal

@@ -62,22 +62,15 @@ ARROW = "application/vnd.apache.arrow.stream"
 Key = TypeVar("Key", bound=Hashable)
 
 
+@dataclass(frozen=True)
 class StreamEndpoint:
     """`GET /streams/{stream}`: lets clients listen to streams, from a position in history or from now on."""
 
-    def __init__(
-        self,
-        resolver: StreamResolver,
-        transports: Transports,
-        resume: ResumeResolver,
-        linger: LingerTimes,
-        redirects: Redirects,
-    ) -> None:
-        self._resolver = resolver
-        self._resume = resume
-        self._transports = transports
-        self._linger = linger
-        self._redirects = redirects
+    resolver: StreamResolver
+    transports: Transports
+    resume: ResumeResolver
+    linger: LingerTimes
+    redirects: Redirects
 
     def routes(self) -> list[web.RouteDef]:
         return routes_of(self.consume)
@@ -87,14 +80,14 @@ class StreamEndpoint:
         """Serve messages until the client goes, all events that are published after the response began included."""
         stream, principal = check_stream_name(request.match_info["stream"]), caller(request)
         arrived = None
-        if await self._resolver.visibility(principal) is None:
+        if await self.resolver.visibility(principal) is None:
             # Other clients are not redirected: another edge would not know what they may see.
-            await self._redirects.redirect(request, stream)
-            arrived = await self._redirects.find_arrival(request, stream)
+            await self.redirects.redirect(request, stream)
+            arrived = await self.redirects.find_arrival(request, stream)
         resume = parse_resumption(request) if arrived is None else ResumeRequest(position=arrived)
-        self._transports.acceptor.check_space()
+        self.transports.acceptor.check_space()
         subject = await self.subject(stream, resume, principal, request.query.items())
-        return await self._transports.serve(request, subject)
+        return await self.transports.serve(request, subject)
 
     async def subject(
         self,
@@ -105,11 +98,11 @@ class StreamEndpoint:
     ) -> Subscribable[StreamView]:
         """Return a stream, as far as the parameters ask for it and the principal sees it. One that the principal does
         not see is an empty one."""
-        visibility = await self._resolver.visibility(principal)
+        visibility = await self.resolver.visibility(principal)
         if visibility is not None and stream not in visibility.streams:
             resume = None
-        start = await self._resume.resolve_stream(resume, stream, visibility)
-        resolved = await self._resolver.resolve(stream, parameters, start.known_loss, principal)
+        start = await self.resume.resolve_stream(resume, stream, visibility)
+        resolved = await self.resolver.resolve(stream, parameters, start.known_loss, principal)
         return Subscribable(
             f"streams/{stream}",
             resolved.key,
@@ -117,28 +110,20 @@ class StreamEndpoint:
             resolved.history,
             start.after,
             start.earliest,
-            linger=self._linger.get(stream),
+            linger=self.linger.get(stream),
         )
 
 
+@dataclass(frozen=True)
 class NotificationEndpoint:
     """`GET /subscriptions/{id}/notifications`: lets clients listen to subscriptions."""
 
-    def __init__(
-        self,
-        lanes: OutboxLanes,
-        backfill: SubscriptionBackfill,
-        transports: Transports,
-        resume: ResumeResolver,
-        leases: Leases,
-        linger: float,
-    ) -> None:
-        self._lanes = lanes
-        self._backfill = backfill
-        self._transports = transports
-        self._resume = resume
-        self._leases = leases
-        self._linger = linger
+    lanes: OutboxLanes
+    backfill: SubscriptionBackfill
+    transports: Transports
+    resume: ResumeResolver
+    leases: Leases
+    linger: float
 
     def routes(self) -> list[web.RouteDef]:
         return routes_of(self.deliver)
@@ -147,9 +132,9 @@ class NotificationEndpoint:
     async def deliver(self, request: web.Request) -> web.StreamResponse:
         """Serve messages until the client goes or the subscription ends."""
         resume = parse_resumption(request)
-        self._transports.acceptor.check_space()
+        self.transports.acceptor.check_space()
         subject = await self.subject(request.match_info["id"], resume, caller(request))
-        return await self._transports.serve(request, subject)
+        return await self.transports.serve(request, subject)
 
     async def subject(self, id: str, resume: ResumeRequest | None, principal: Principal) -> Subscribable[int]:
         """Return a subscription. Raises NotFound, also for one of another owner.
@@ -157,23 +142,23 @@ class NotificationEndpoint:
         A client that gives no position gets everything that is kept, so that nothing is lost between subscribing and
         listening; and before that the backfill, if the subscription asks for one.
         """
-        cache = self._lanes.main.queries
+        cache = self.lanes.main.queries
         subscription = await cache.find(id, resuming=_is_resuming(resume))
         if not may_see(principal, subscription.owner):
             raise NotFound(f"there is no subscription {id}")
-        start = await self._resume.resolve_subscription(resume, subscription, cache.visibility(subscription))
+        start = await self.resume.resolve_subscription(resume, subscription, cache.visibility(subscription))
         versions = partial(cache.versions, subscription.made)
-        topic, present = self._lanes.resolve(subscription)
+        topic, present = self.lanes.resolve(subscription)
         return Subscribable(
             f"subscriptions/{id}",
             subscription.made,
             topic,
-            self._backfill.history(subscription, versions, present),
+            self.backfill.history(subscription, versions, present),
             start.after,
             start.earliest,
             order=subscription.made,
-            linger=self._linger,
-            hold=nullcontext if subscription.ttl is None else partial(self._leases.hold, id),
+            linger=self.linger,
+            hold=nullcontext if subscription.ttl is None else partial(self.leases.hold, id),
             ended=partial(cache.is_ended, id),
         )
 
@@ -182,6 +167,7 @@ def _is_resuming(resume: ResumeRequest | None) -> bool:
     return resume is not None and resume != ResumeRequest()
 
 
+@dataclass(frozen=True)
 class AnswerEndpoint:
     """`GET /queries/{id}/answers`: lets clients listen to continuous queries.
 
@@ -189,19 +175,11 @@ class AnswerEndpoint:
     events of the stream that the query publishes into.
     """
 
-    def __init__(
-        self,
-        source: MatchSource[ContinuousQueryCache],
-        resolver: StreamResolver,
-        transports: Transports,
-        resume: ResumeResolver,
-        linger: LingerTimes,
-    ) -> None:
-        self._source = source
-        self._resolver = resolver
-        self._transports = transports
-        self._resume = resume
-        self._linger = linger
+    source: MatchSource[ContinuousQueryCache]
+    resolver: StreamResolver
+    transports: Transports
+    resume: ResumeResolver
+    linger: LingerTimes
 
     def routes(self) -> list[web.RouteDef]:
         return routes_of(self.answer)
@@ -210,14 +188,14 @@ class AnswerEndpoint:
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Serve messages until the client goes or the query ends."""
         resume = parse_resumption(request)
-        self._transports.acceptor.check_space()
+        self.transports.acceptor.check_space()
         subject = await self.subject(request.match_info["id"], resume, caller(request))
-        return await self._transports.serve(request, subject)
+        return await self.transports.serve(request, subject)
 
     async def subject(self, id: str, resume: ResumeRequest | None, principal: Principal) -> Subscribable[Any]:
         """Return a query. Raises NotFound, also for one of another owner. A client that gives no position gets
         everything that is kept since the query was registered."""
-        query = (await self._source.queries.find(id, resuming=_is_resuming(resume))).query
+        query = (await self.source.queries.find(id, resuming=_is_resuming(resume))).query
         if not may_see(principal, query.owner):
             raise NotFound(f"there is no query {id}")
         if query.into is None:
@@ -226,26 +204,26 @@ class AnswerEndpoint:
 
     async def find_ended(self) -> list[ContinuousQuery]:
         """Return the queries that have ended and have published all their answers, and have listeners."""
-        listened = [query for query in self._source.queries.ended_queries() if self._has_listeners(query)]
-        return [query for query in listened if await self._source.is_settled(query.until)]
+        listened = [query for query in self.source.queries.ended_queries() if self._has_listeners(query)]
+        return [query for query in listened if await self.source.is_settled(query.until)]
 
     def finish(self, ended: Iterable[ContinuousQuery]) -> None:
         """Tell the listeners of queries that no more answers come. Call it once they have all of them."""
         for query in ended:
-            self._resolver.filtered.topic.finish(answer_view(query), query_end_message(query))
+            self.resolver.filtered.topic.finish(answer_view(query), query_end_message(query))
 
     async def _matched(self, query: ContinuousQuery, resume: ResumeRequest | None) -> Subscribable[int]:
         # The answers of history are at the position where the query was registered.
         floor = query.since if query.begins is None else query.since - 1
-        start = await self._resume.resolve_since(resume, floor, query.streams)
-        return self._subject(query, query.made, self._source.topic, self._source.history(query.made), start)
+        start = await self.resume.resolve_since(resume, floor, query.streams)
+        return self._subject(query, query.made, self.source.topic, self.source.history(query.made), start)
 
     async def _published(
         self, query: ContinuousQuery, into: str, resume: ResumeRequest | None
     ) -> Subscribable[StreamView]:
         resume = ResumeRequest(position=query.since) if resume is None else resume
-        start = await self._resume.resolve_stream(resume, into)
-        resolved = await self._resolver.resolve_answers(into, query.id, start.known_loss)
+        start = await self.resume.resolve_stream(resume, into)
+        resolved = await self.resolver.resolve_answers(into, query.id, start.known_loss)
         return self._subject(query, resolved.key, resolved.topic, resolved.history, start)
 
     def _subject(
@@ -260,12 +238,12 @@ class AnswerEndpoint:
             start.earliest,
             # Events come before what they matched, whoever published them.
             order=query.made if query.into is None else START,
-            linger=self._linger.get(query.into),
-            ended=partial(self._source.queries.is_ended, query.id),
+            linger=self.linger.get(query.into),
+            ended=partial(self.source.queries.is_ended, query.id),
         )
 
     def _has_listeners(self, query: ContinuousQuery) -> bool:
-        return query.into is not None and answer_view(query) in self._resolver.filtered.topic
+        return query.into is not None and answer_view(query) in self.resolver.filtered.topic
 
 
 def answer_view(query: ContinuousQuery) -> StreamView:
@@ -273,20 +251,14 @@ def answer_view(query: ContinuousQuery) -> StreamView:
     return StreamView(query.into or "", query=query.id)
 
 
+@dataclass(frozen=True)
 class MultiplexEndpoint:
     """`GET /notifications`: many subscriptions, queries and streams over one connection."""
 
-    def __init__(
-        self,
-        streams: StreamEndpoint,
-        notifications: NotificationEndpoint,
-        answers: AnswerEndpoint,
-        transports: Transports,
-    ) -> None:
-        self._streams = streams
-        self._answers = answers
-        self._notifications = notifications
-        self._transports = transports
+    streams: StreamEndpoint
+    notifications: NotificationEndpoint
+    answers: AnswerEndpoint
+    transports: Transports
 
     def routes(self) -> list[web.RouteDef]:
         return routes_of(self.gather)
@@ -301,24 +273,24 @@ class MultiplexEndpoint:
         most = stream_operations.CONNECTION_SOURCES
         if len(named) > most:
             raise BadRequest(f"{len(named)} are too many for one connection; name at most {most}")
-        self._transports.acceptor.check_space()
+        self.transports.acceptor.check_space()
         resume, token = _parse_resume(resume_parameter(request))
         find = partial(self.find, caller(request))
         subjects = [await find(kind, name, resume) for kind, name in named]
         if token is None:
             begin = min([each.after for each in subjects], default=None)
-            token = ResumeToken(await self._transports.acceptor.head() if begin is None else begin)
-        return await self._transports.serve_many(request, subjects, token, find)
+            token = ResumeToken(await self.transports.acceptor.head() if begin is None else begin)
+        return await self.transports.serve_many(request, subjects, token, find)
 
     async def find(self, principal: Principal, kind: str, name: str, resume: ResumeRequest | None) -> Subscribable[Any]:
         """Return a subscribable by its kind and name. Raises NotFound, Forbidden or BadRequest."""
         if kind == "stream":
             principal.require(Verb.CONSUME, check_stream_name(name))
-            return await self._streams.subject(check_stream_name(name), resume, principal)
+            return await self.streams.subject(check_stream_name(name), resume, principal)
         principal.require(Verb.SUBSCRIBE)
         if kind == "query":
-            return await self._answers.subject(name, resume, principal)
-        return await self._notifications.subject(name, resume, principal)
+            return await self.answers.subject(name, resume, principal)
+        return await self.notifications.subject(name, resume, principal)
 
 
 def _parse_resume(text: str | None) -> tuple[ResumeRequest | None, ResumeToken | None]:
@@ -340,23 +312,16 @@ class EventRange:
     stream: str | None
 
 
+@dataclass(frozen=True)
 class EventPageEndpoint:
     """`GET /events`: pages of the log, for programs that read it by ranges of positions. A page is determined by its
     two ends, and by what the principal sees."""
 
-    def __init__(
-        self,
-        log: EdgeLog,
-        policies: PolicyStore,
-        threads: ThreadPool,
-        size: int = PAGE_BYTES,
-        limit: int = PAGE_EVENTS,
-    ) -> None:
-        self._log = log
-        self._policies = policies
-        self._threads = threads
-        self._size = size
-        self._limit = limit
+    log: EdgeLog
+    policies: PolicyStore
+    threads: ThreadPool
+    size: int = PAGE_BYTES
+    limit: int = PAGE_EVENTS
 
     def routes(self) -> list[web.RouteDef]:
         return routes_of(self.page)
@@ -365,22 +330,22 @@ class EventPageEndpoint:
     async def page(self, request: web.Request) -> web.Response:
         """Answer with an Arrow stream of events in order. Its metadata have the position up to which these are all
         (`reached`), and the first position that is kept (`earliest`) if some in the range are lost."""
-        body = await self._threads.run(self._read, _parse_range(request), caller(request))
+        body = await self.threads.run(self._read, _parse_range(request), caller(request))
         return web.Response(body=body, content_type=ARROW)
 
     def _read(self, wanted: EventRange, principal: Principal) -> bytes:
-        end = min(wanted.end, self._log.head())
+        end = min(wanted.end, self.log.head())
         if end <= wanted.after:
-            return _write_arrow(self._log.read(START, START, 1), wanted.after, None)
-        reached = self._log.page_end(wanted.after, end, self._size)
-        entries = self._log.read(wanted.after, reached, self._limit)
-        if entries.num_rows == self._limit:
+            return _write_arrow(self.log.read(START, START, 1), wanted.after, None)
+        reached = self.log.page_end(wanted.after, end, self.size)
+        entries = self.log.read(wanted.after, reached, self.limit)
+        if entries.num_rows == self.limit:
             reached = entries["position"][-1].as_py()
         if wanted.stream is not None:
             entries = entries.filter(pc.equal(entries["stream"], wanted.stream))
-        visibility = visibility_of(principal, Verb.CONSUME, self._policies.current().policy)
+        visibility = visibility_of(principal, Verb.CONSUME, self.policies.current().policy)
         entries = entries if visibility is None else redact_entries(visibility, entries)
-        return _write_arrow(entries, reached, find_gap(self._log, None, wanted.after, wanted.stream))
+        return _write_arrow(entries, reached, find_gap(self.log, None, wanted.after, wanted.stream))
 
 
 def _parse_range(request: web.Request) -> EventRange:

@@ -10,6 +10,7 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
 
 from triplewire.http.ports import ChangeWatch
@@ -69,16 +70,16 @@ def share_watch(watch: ChangeWatch, count: int) -> list[ChangeWatch]:
     return [_SharedWatch(watch, pending, number) for number in range(count)]
 
 
+@dataclass(frozen=True)
 class _SharedWatch:
-    def __init__(self, watch: ChangeWatch, pending: list[bool], number: int) -> None:
-        self._watch = watch
-        self._pending = pending
-        self._number = number
+    watch: ChangeWatch
+    pending: list[bool]
+    number: int
 
     def changed(self) -> bool:
-        if self._watch.changed():
-            self._pending[:] = [True] * len(self._pending)
-        changed, self._pending[self._number] = self._pending[self._number], False
+        if self.watch.changed():
+            self.pending[:] = [True] * len(self.pending)
+        changed, self.pending[self.number] = self.pending[self.number], False
         return changed
 
 

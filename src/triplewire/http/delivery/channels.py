@@ -16,11 +16,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from triplewire.config.metrics import Metrics
 from triplewire.http.delivery.connections import ClientConnection
-from triplewire.http.delivery.options import IDENTITY, CompressionContext, DeliveryOptions, LoopLoad
+from triplewire.http.delivery.options import IDENTITY, Compress, DeliveryOptions, LoopLoad
 from triplewire.http.formats.messages import (
     ClosingMessage,
     EntryPieces,
@@ -128,15 +128,8 @@ class Listener:
             await self._done
 
 
-class LazyMessages(Protocol):
-    """Messages in order of position, rendered when a format is needed."""
-
-    def frames(self, format: MessageFormat) -> Frames:
-        """Return the messages in a format; rendered once for each."""
-
-
 class CachedMessages:
-    """Messages that a function renders, once for each format."""
+    """Messages in order of position, which a function renders when a format is needed, once for each."""
 
     def __init__(self, render: Callable[[MessageFormat], Frames]) -> None:
         self._render = render
@@ -181,7 +174,7 @@ class Channel:
         self._fresh: dict[Listener, WriteTarget] = {}
         self._newcomers: dict[Listener, WriteTarget] = {}
         self._members: dict[Listener, WriteTarget] = {}
-        self._context: CompressionContext | None = None
+        self._context: Compress | None = None
         self._context_began = 0.0
         self._lingering: list[Frames] = []
         self._size = 0
@@ -204,7 +197,7 @@ class Channel:
         if not self._members:
             self._context = None
 
-    def push(self, messages: LazyMessages) -> int:
+    def push(self, messages: CachedMessages) -> int:
         """Take messages above the position, and write them now or when the linger time is over; return how many times
         they are written."""
         frames = messages.frames(self.options.format).after(self.position)
@@ -269,7 +262,7 @@ class Channel:
             self._begin_context()
         if self._members and self._context is not None:
             self._count(len(self._members), len(data), messages)
-            self._write(self._members, self.options.frame(self._context.pack(data)))
+            self._write(self._members, self.options.frame(self._context(data)))
         if self._newcomers:
             self._count(len(self._newcomers), len(data), messages)
             self._write(self._newcomers, self.options.encode_alone(data))

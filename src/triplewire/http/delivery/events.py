@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from triplewire.config.metrics import Metrics
 from triplewire.config.tracing import Traced, now_ns
-from triplewire.http.delivery.channels import CachedMessages, LazyMessages, render_events
+from triplewire.http.delivery.channels import CachedMessages, render_events
 from triplewire.http.delivery.replay import StreamHistory, TieredHistory
 from triplewire.http.delivery.topics import HistoryFailed, Key, LiveTopic
 from triplewire.http.formats.messages import EDGE_STOPS, POLICY_CHANGED, EntryPieces
@@ -139,7 +139,7 @@ class SourceContext:
     traced: Traced | None = None
     limit: int = HISTORY_EVENTS
 
-    def push(self, topic: LiveTopic[Key], key: Key, messages: LazyMessages, pieces: EntryPieces) -> None:
+    def push(self, topic: LiveTopic[Key], key: Key, messages: CachedMessages, pieces: EntryPieces) -> None:
         """Give events to the clients of a key, count them and trace them."""
         began = now_ns()
         written = topic.push(key, messages)

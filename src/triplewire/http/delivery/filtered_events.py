@@ -139,32 +139,30 @@ class FilteredEventSource(LogEventSource):
             self.topic.finish(view, failed_message(detail))
 
 
+@dataclass(frozen=True)
 class FilteredHistory:
     """The history of one client through its own filter. Each step ends with the position that was reached: few events
     may pass, and a client that reconnects begins there."""
 
-    def __init__(
-        self, view: StreamView, plugin: PluginFilter | None, stream: StreamHistory, evaluator: FilterEvaluator
-    ) -> None:
-        self.plugin = plugin
-        self._view = view
-        self._stream = stream
-        self._evaluator = evaluator
+    view: StreamView
+    plugin: PluginFilter | None
+    stream: StreamHistory
+    evaluator: FilterEvaluator
 
     @property
     def floor(self) -> int:
-        return self._stream.floor
+        return self.stream.floor
 
     async def step(self, cursor: int, format: MessageFormat) -> tuple[Frames, int]:
-        table, reached = await self._stream.page(cursor)
+        table, reached = await self.stream.page(cursor)
         undecided: Sequence[int] = ()
         if table.num_rows:
-            plugins = {} if self.plugin is None else {self._view: self.plugin}
-            result = await self._evaluator.evaluate(table, [self._view], plugins, replay=True)
-            if self._view in result.failed:
-                raise HistoryFailed(result.failed[self._view])
-            table, undecided = result.passed[self._view], result.undecided.get(self._view, ())
-        frames = await self._stream.render(table, format)
+            plugins = {} if self.plugin is None else {self.view: self.plugin}
+            result = await self.evaluator.evaluate(table, [self.view], plugins, replay=True)
+            if self.view in result.failed:
+                raise HistoryFailed(result.failed[self.view])
+            table, undecided = result.passed[self.view], result.undecided.get(self.view, ())
+        frames = await self.stream.render(table, format)
         return _add_undecided(frames, undecided, format).with_position(reached, format), reached
 
 

@@ -15,10 +15,10 @@ import sys
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from triplewire.config.metrics import Metrics
-from triplewire.http.delivery.channels import LazyMessages
+from triplewire.http.delivery.channels import CachedMessages
 from triplewire.http.delivery.connections import ClientConnection
 from triplewire.http.delivery.options import DeliveryOptions
 from triplewire.http.delivery.topics import ACK_SECONDS, HistoryFailed, Subscribable
@@ -45,25 +45,12 @@ logger = logging.getLogger(__name__)
 Key = TypeVar("Key", bound=Hashable)
 
 
-class CursorOwner(Protocol):
-    """Takes messages from source cursors."""
-
-    def notify(self) -> None:
-        """Notice that there is something to take, or to fetch."""
-
-    def settle(self) -> None:
-        """Notice that a topic has delivered everything up to its position."""
-
-    def send_away(self, last: ClosingMessage) -> None:
-        """Notice that no more messages will come."""
-
-
 class SourceCursor(Generic[Key]):
     """The messages of one subscribable for one client: everything up to the cursor was fetched, and was taken or
     waits here."""
 
     def __init__(
-        self, subject: Subscribable[Key], format: MessageFormat, owner: CursorOwner, limit: int = HISTORY_EVENTS
+        self, subject: Subscribable[Key], format: MessageFormat, merger: Merger, limit: int = HISTORY_EVENTS
     ) -> None:
         self.subject = subject
         self.live = False
@@ -72,7 +59,7 @@ class SourceCursor(Generic[Key]):
         """The message after all that wait here, when no more will come."""
         self._cursor = self._taken = subject.after
         self._format = format
-        self._owner = owner
+        self._merger = merger
         self._limit = limit
         self._dropped = False
         self._waiting: deque[tuple[int, bytes]] = deque()
@@ -96,14 +83,14 @@ class SourceCursor(Generic[Key]):
             try:
                 frames, reached = await history.step(self._cursor, self._format)
             except HistoryFailed as error:
-                return self._owner.send_away(error.last)
+                return self._merger.send_away(error.last)
             self._keep(frames.after(self._cursor))
             self._cursor = max(self._cursor, reached)
         if not self._dropped and self._cursor >= max(topic.position, history.floor):
             self.live = True
             topic.attach(self.subject.key, self, history)
 
-    def push(self, messages: LazyMessages) -> int:
+    def push(self, messages: CachedMessages) -> int:
         fresh = messages.frames(self._format).after(self._cursor)
         if len(self._waiting) + len(fresh.positions) > self._limit:
             self._fall_back()
@@ -114,19 +101,19 @@ class SourceCursor(Generic[Key]):
 
     def settle(self) -> None:
         if self._waiting:
-            self._owner.notify()
+            self._merger.notify()
         else:
-            self._owner.settle()
+            self._merger.settle()
 
     def finish(self, last: ClosingMessage) -> None:
         if self.subject.ended():
             self.last = last
-            self._owner.notify()
+            self._merger.notify()
         else:
-            self._owner.send_away(last)
+            self._merger.send_away(last)
 
     def send_away(self, last: ClosingMessage) -> None:
-        self._owner.send_away(last)
+        self._merger.send_away(last)
 
     def take(self, end: int) -> Iterator[tuple[ResumeToken, bytes]]:
         """Yield the messages that wait here, in order, up to a position."""
@@ -152,7 +139,7 @@ class SourceCursor(Generic[Key]):
         self._leave_topic()
         self._waiting.clear()
         self._cursor = self._taken
-        self._owner.notify()
+        self._merger.notify()
 
 
 OrderedMessage = tuple[ResumeToken, bytes]
@@ -232,13 +219,16 @@ class Merger:
             self.drop(name)
 
     def notify(self) -> None:
+        """Notice that there is something to take, or to fetch."""
         self._changed.set()
 
     def settle(self) -> None:
+        """Notice that a topic has delivered everything up to its position."""
         if self._blocked:
             self._changed.set()
 
     def send_away(self, last: ClosingMessage) -> None:
+        """Notice that no more messages will come."""
         self.sent_away = last
         self._changed.set()
         self._on_send_away()
@@ -375,11 +365,11 @@ class MessageWriter:
 
     def greet(self, message: bytes) -> None:
         """Write the first message."""
-        self._connection.write(self._options.frame(self._options.encoding.head + self._context.pack(message)))
+        self._connection.write(self._options.frame(self._options.encoding.head + self._context(message)))
 
     def write(self, message: bytes) -> None:
         if message:
-            self._connection.write(self._options.frame(self._context.pack(message)))
+            self._connection.write(self._options.frame(self._context(message)))
 
     async def run(self, *, stays: bool = False) -> None:
         """Write until the client is gone or sent away, or, unless it stays, nothing is left to read. A failure is
@@ -445,6 +435,6 @@ class MessageWriter:
         if self._connection.gone:
             return
         message, parting = self._render(last), self._options.encoding.parting
-        data = self._context.pack(message) + parting if message else parting
+        data = self._context(message) + parting if message else parting
         self._connection.write(self._options.frame(data) + self._options.end)
         self._connection.close()

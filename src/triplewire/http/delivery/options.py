@@ -19,7 +19,7 @@ import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 import zstandard
 from aiohttp import web
@@ -57,92 +57,48 @@ MOVED = "moved"
 """Parameter of a client that another edge has sent here."""
 
 
-class CompressionContext(Protocol):
-    """Compresses one piece after the other; each can be read when it has arrived whole."""
-
-    def pack(self, data: bytes) -> bytes: ...
+Compress = Callable[[bytes], bytes]
+"""Compresses one piece after the other; each can be read when it has arrived whole."""
 
 
-class ContentCoding(Protocol):
+@dataclass(frozen=True, eq=False)
+class ContentCoding:
     """A content coding. There is one object of each, so that they are compared by identity."""
 
-    @property
-    def name(self) -> str:
-        """Value of Content-Encoding; empty for no compression."""
-
-    @property
-    def head(self) -> bytes:
-        """First bytes of every connection."""
-
-    @property
-    def parting(self) -> bytes:
-        """Bytes that a reader in the middle of a context needs before anything outside of it."""
-
-    def alone(self, data: bytes) -> bytes:
-        """Compress a piece that can be read wherever no context is open."""
-
-    def context(self) -> CompressionContext: ...
+    name: str
+    """Value of Content-Encoding; empty for no compression."""
+    alone: Compress
+    """Compresses a piece that can be read wherever no context is open."""
+    context: Callable[[], Compress]
+    """Begins a compression context."""
+    head: bytes = b""
+    """First bytes of every connection."""
+    parting: bytes = b""
+    """Bytes that a reader in the middle of a context needs before anything outside of it."""
 
 
-class IdentityCoding:
-    """No compression."""
-
-    name, head, parting = "", b"", b""
-
-    def alone(self, data: bytes) -> bytes:
-        return data
-
-    def context(self) -> CompressionContext:
-        return self
-
-    def pack(self, data: bytes) -> bytes:
-        return data
-
-
-class GzipCoding:
+def _deflate_context() -> Compress:
     """Deflate with pieces that end at a whole byte. The stream has no end, and so no checksum."""
-
-    name, parting = "gzip", b""
-    head = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
-
-    def alone(self, data: bytes) -> bytes:
-        return _DeflateContext().pack(data)
-
-    def context(self) -> CompressionContext:
-        return _DeflateContext()
+    packer = zlib.compressobj(_DEFLATE_LEVEL, zlib.DEFLATED, _RAW_DEFLATE)
+    return lambda data: packer.compress(data) + packer.flush(zlib.Z_SYNC_FLUSH)
 
 
-class _DeflateContext:
-    def __init__(self) -> None:
-        self._packer = zlib.compressobj(_DEFLATE_LEVEL, zlib.DEFLATED, _RAW_DEFLATE)
-
-    def pack(self, data: bytes) -> bytes:
-        return self._packer.compress(data) + self._packer.flush(zlib.Z_SYNC_FLUSH)
-
-
-class ZstdCoding:
+def _zstd_context() -> Compress:
     """Zstandard: a context is a frame, and frames follow each other."""
-
-    name, head = "zstd", b""
-    parting = b"\x01\x00\x00"
-    """An empty block, marked as the last of its frame."""
-
-    def alone(self, data: bytes) -> bytes:
-        return zstandard.ZstdCompressor(level=3, write_checksum=False).compress(data)
-
-    def context(self) -> CompressionContext:
-        return _ZstdContext()
+    packer = zstandard.ZstdCompressor(compression_params=_ZSTD_SHARED).compressobj()
+    return lambda data: packer.compress(data) + packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
 
 
-class _ZstdContext:
-    def __init__(self) -> None:
-        self._packer = zstandard.ZstdCompressor(compression_params=_ZSTD_SHARED).compressobj()
-
-    def pack(self, data: bytes) -> bytes:
-        return self._packer.compress(data) + self._packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+def _zstd_alone(data: bytes) -> bytes:
+    return zstandard.ZstdCompressor(level=3, write_checksum=False).compress(data)
 
 
-IDENTITY, GZIP, ZSTD = IdentityCoding(), GzipCoding(), ZstdCoding()
+IDENTITY = ContentCoding("", bytes, lambda: bytes)
+GZIP = ContentCoding(
+    "gzip", lambda data: _deflate_context()(data), _deflate_context, b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+)
+# An empty block, marked as the last of its frame, parts from a context.
+ZSTD = ContentCoding("zstd", _zstd_alone, _zstd_context, parting=b"\x01\x00\x00")
 
 CONTENT_CODINGS: tuple[ContentCoding, ...] = (ZSTD, GZIP)
 """In order of preference."""

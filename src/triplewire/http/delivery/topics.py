@@ -19,7 +19,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from aiohttp import web
 
 from triplewire.config.metrics import Metrics
-from triplewire.http.delivery.channels import CLIENT_BUFFER_BYTES, CONTEXT_SECONDS, Channel, LazyMessages, Listener
+from triplewire.http.delivery.channels import CLIENT_BUFFER_BYTES, CONTEXT_SECONDS, CachedMessages, Channel, Listener
 from triplewire.http.delivery.connections import ClientConnection, HttpConnections, is_chunked
 from triplewire.http.delivery.options import DeliveryOptions, LoopLoad, parse_options
 from triplewire.http.formats.messages import (
@@ -74,7 +74,7 @@ class TopicHistory(Protocol):
 class TopicReader(Protocol):
     """A member of a topic that takes messages at a pace of its own."""
 
-    def push(self, messages: LazyMessages) -> int:
+    def push(self, messages: CachedMessages) -> int:
         """Take messages in order; return how many were new."""
 
     def settle(self) -> None:
@@ -165,7 +165,7 @@ class LiveTopic(Generic[Key]):
             self._channel(key, listener.options).enter(listener)
             self._on_enter()
 
-    def push(self, key: Key, messages: LazyMessages) -> int:
+    def push(self, key: Key, messages: CachedMessages) -> int:
         """Give messages to all clients of a key; return how many times they are written."""
         written = sum(channel.push(messages) for channel in self.channels(key))
         return written + sum(each.push(messages) for each in tuple(self._attached.get(key, ())))

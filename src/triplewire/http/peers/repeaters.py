@@ -144,19 +144,19 @@ def _read(folder: Path) -> list[Repeater]:
 _ID = re.compile(r"[A-Za-z0-9-]{1,64}")
 
 
+@dataclass(frozen=True)
 class RepeaterEndpoint:
     """`/repeaters`: takes announcements of relays, and lists them."""
 
-    def __init__(self, repeaters: Repeaters, clock: Clock) -> None:
-        self._repeaters = repeaters
-        self._clock = clock
+    repeaters: Repeaters
+    clock: Clock
 
     def routes(self) -> list[web.RouteDef]:
         return routes_of(self.list, self.put, self.delete)
 
     @serves(resource_operations.REPEATERS)
     async def list(self, request: web.Request) -> web.Response:
-        body = orjson.dumps({"repeaters": [asdict(each) for each in self._repeaters.all()]})
+        body = orjson.dumps({"repeaters": [asdict(each) for each in self.repeaters.all()]})
         return web.Response(body=body, content_type="application/json")
 
     @serves(resource_operations.PUT_REPEATER)
@@ -168,14 +168,14 @@ class RepeaterEndpoint:
             _streams(body.get("streams")),
             _load(body.get("load", 0.0)),
             _free(body.get("free", 1)),
-            self._clock.now(),
+            self.clock.now(),
         )
-        self._repeaters.announce(repeater)
+        self.repeaters.announce(repeater)
         return web.Response(status=204)
 
     @serves(resource_operations.REMOVE_REPEATER)
     async def delete(self, request: web.Request) -> web.Response:
-        self._repeaters.withdraw(_id(request))
+        self.repeaters.withdraw(_id(request))
         return web.Response(status=204)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -93,27 +94,18 @@ def shape_report_response(accept: str, results: Sequence[ItemResult]) -> web.Res
 Decoded = TypeVar("Decoded")
 
 
+@dataclass(frozen=True)
 class PublishEndpoint:
     """Publishes bodies, and responds when their events are durable."""
 
-    def __init__(
-        self,
-        commits: CommitQueue,
-        workers: ThreadPool,
-        metrics: Metrics,
-        clock: Clock,
-        published: Callable[[], None],
-        views: VisibilityCache,
-        gate: ShapeGate | None = None,
-    ) -> None:
-        """`published` is called after each commit, so that live sources read at once."""
-        self._views = views
-        self._commits = commits
-        self._workers = workers
-        self._metrics = metrics
-        self._clock = clock
-        self._published = published
-        self._gate = gate
+    commits: CommitQueue
+    workers: ThreadPool
+    metrics: Metrics
+    clock: Clock
+    published: Callable[[], None]
+    """Called after each commit, so that live sources read at once."""
+    views: VisibilityCache
+    gate: ShapeGate | None = None
 
     def routes(self) -> list[web.RouteDef]:
         """`POST /streams/{stream}` is served by StreamingPublish."""
@@ -123,11 +115,11 @@ class PublishEndpoint:
         """201 with the positions of the events. Several events are stored or refused one by one."""
         asked = parse_publish_request(request)
         body = await read_body(request)
-        began = self._clock.ticks()
+        began = self.clock.ticks()
         items = await self.decode(partial(read_body_items, body, asked), len(body), heavy=is_heavy(asked.wrapping))
         results = await self.store(items, caller(request))
-        self._metrics.publish_seconds.observe(self._clock.ticks() - began)
-        self._metrics.bytes.inc(len(body))
+        self.metrics.publish_seconds.observe(self.clock.ticks() - began)
+        self.metrics.bytes.inc(len(body))
         accept = ",".join(request.headers.getall("Accept", ()))
         return shape_report_response(accept, results) or publish_response({"stream": asked.stream}, results)
 
@@ -137,7 +129,7 @@ class PublishEndpoint:
         none."""
         asked = parse_addressed_request(request)
         body = await read_body(request)
-        began = self._clock.ticks()
+        began = self.clock.ticks()
         addressed = await self.decode(partial(decode_addressed, body, asked.syntax), len(body))
         streams, events = [_addressed_stream(*each) for each in addressed], [event for _, event in addressed]
         for stream in set(streams):
@@ -145,20 +137,20 @@ class PublishEndpoint:
         # An exported history may have an id twice, if the log had dropped the first: with a key it is stored as it is.
         given = frozenset(event.id for event in events) if asked.key is None else frozenset[str]()
         publication = Publication(streams, events, asked.key, given)
-        permit = self._views.permit(caller(request))
+        permit = self.views.permit(caller(request))
         if permit is not None:
             items = [PublishItem(1, 0, publication)]
             (item,) = await self.decode(partial(apply_publish_policy, items, permit), len(body))
             if not isinstance(item.content, Publication):
                 raise item.content
-        if self._gate is not None:
-            publication = await self._gate.validate(publication)
-        positions = check_append(await self._commits.append(publication))
+        if self.gate is not None:
+            publication = await self.gate.validate(publication)
+        positions = check_append(await self.commits.append(publication))
         if isinstance(positions, DuplicateId):
             raise positions
         self._count(len(positions))
-        self._metrics.publish_seconds.observe(self._clock.ticks() - began)
-        self._metrics.bytes.inc(len(body))
+        self.metrics.publish_seconds.observe(self.clock.ticks() - began)
+        self.metrics.bytes.inc(len(body))
         return created_response(
             receipt_document({}, positions, positions.repeated if isinstance(positions, AppendResult) else 0)
         )
@@ -166,14 +158,14 @@ class PublishEndpoint:
     async def store(self, items: Sequence[PublishItem], by: Principal) -> list[ItemResult]:
         """Store items of a principal; their results, when the accepted ones are durable. Raises StorageFull or
         Unavailable."""
-        permit = self._views.permit(by)
+        permit = self.views.permit(by)
         if permit is not None:
             size = sum(len(each.text) for item in items if item.publication for each in item.publication.events)
             items = await self.decode(partial(apply_publish_policy, items, permit), size)
-        if self._gate is not None:
-            items = await self._gate.validate_items(items)
+        if self.gate is not None:
+            items = await self.gate.validate_items(items)
         publications = [each.publication for each in items if each.publication is not None]
-        answers = await self._commits.append_each(publications) if publications else []
+        answers = await self.commits.append_each(publications) if publications else []
         results = pair_results(items, answers)
         self._count(sum(len(each.positions) - each.repeated for each in results))
         return results
@@ -182,17 +174,17 @@ class PublishEndpoint:
         """Call a decoder, in a thread if the body is large or the decoder `heavy`."""
         if size <= INLINE_BYTES and not heavy:
             return self._decode(decoding)
-        return await self._workers.run(self._decode, decoding)
+        return await self.workers.run(self._decode, decoding)
 
     def _decode(self, decoding: Callable[[], list[Decoded]]) -> list[Decoded]:
         began = time.thread_time()
         decoded = decoding()
-        self._metrics.cpu.add("publish", time.thread_time() - began)
+        self.metrics.cpu.add("publish", time.thread_time() - began)
         return decoded
 
     def _count(self, events: int) -> None:
-        self._published()
-        self._metrics.events.inc(events)
+        self.published()
+        self.metrics.events.inc(events)
 
 
 def is_heavy(wrapping: Envelope | None) -> bool:

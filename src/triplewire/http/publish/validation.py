@@ -11,7 +11,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
@@ -221,10 +221,10 @@ def shape_routes(shapes: ShapesCache, check: CheckShapes) -> list[web.RouteDef]:
     return routes_of(served.put, served.find, served.remove)
 
 
+@dataclass(frozen=True)
 class _ShapeRoutes:
-    def __init__(self, shapes: ShapesCache, check: CheckShapes) -> None:
-        self._shapes = shapes
-        self._check = check
+    shapes: ShapesCache
+    check: CheckShapes
 
     @serves(resource_operations.PUT_SHAPES)
     async def put(self, request: web.Request) -> web.Response:
@@ -232,8 +232,8 @@ class _ShapeRoutes:
         syntax = find_syntax(request.headers.get("Content-Type"))
         body = await read_body_within(request, "the shapes", SHAPES_BYTES)
         text = await asyncio.to_thread(parse_shapes, body, syntax)
-        await self._check(text)
-        made = await asyncio.to_thread(self._shapes.put, stream, mode, text)
+        await self.check(text)
+        made = await asyncio.to_thread(self.shapes.put, stream, mode, text)
         document = {
             "stream": stream,
             "mode": mode.value,
@@ -245,7 +245,7 @@ class _ShapeRoutes:
     @serves(resource_operations.FIND_SHAPES)
     async def find(self, request: web.Request) -> web.Response:
         """RDF; the header `Shapes-Mode` is what happens to events that do not conform."""
-        found = await asyncio.to_thread(self._shapes.find, check_stream_name(request.match_info["stream"]))
+        found = await asyncio.to_thread(self.shapes.find, check_stream_name(request.match_info["stream"]))
         syntax = negotiate_rdf(request)
         around = find_frame(syntax)
         body = (
@@ -258,7 +258,7 @@ class _ShapeRoutes:
 
     @serves(resource_operations.REMOVE_SHAPES)
     async def remove(self, request: web.Request) -> web.Response:
-        await asyncio.to_thread(self._shapes.remove, check_stream_name(request.match_info["stream"]))
+        await asyncio.to_thread(self.shapes.remove, check_stream_name(request.match_info["stream"]))
         return web.Response(status=204)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from threading import Lock
@@ -80,10 +80,8 @@ class AskMatcher(Protocol):
         """Return the CPU seconds of the evaluators for each shape since the last call."""
 
 
-class AskMatcherFactory(Protocol):
-    """Makes a matcher for a list of changes, to which later ones are appended."""
-
-    def __call__(self, changes: list[RegistryChange]) -> AskMatcher: ...
+AskMatcherFactory = Callable[[list[RegistryChange]], AskMatcher]
+"""Makes a matcher for a list of changes, to which later ones are appended."""
 
 
 def make_matcher(changes: list[RegistryChange]) -> AskMatcher:
@@ -189,8 +187,8 @@ class AskIndex:
         if ask.shape not in self._shapes:
             self._shapes.add(ask.shape)
             self._change(SHAPE, ask.shape, shape.to_value())
-        made = Subscription(_ask_id(ask), None, Kind.SIGNAL, ask.shape, ask.constants)
-        since = self._change(SUBSCRIPTION, made.id, subscription_to_value(made))
+        subscription = Subscription(_ask_id(ask), None, Kind.SIGNAL, ask.shape, ask.constants)
+        since = self._change(SUBSCRIPTION, subscription.id, subscription_to_value(subscription))
         self._known[ask] = MatchSelector(since, END, Memberships(shape).of(ask.constants))
 
     def _remove(self, ask: AskFilter) -> None:
@@ -203,9 +201,9 @@ class AskIndex:
         return self._position
 
     def _rebuild(self) -> None:
-        kept = [*self._known]
+        asks = [*self._known]
         self._matcher, self._changes, self._shapes, self._known = None, [], set(), {}
-        for ask in kept:
+        for ask in asks:
             self._add(ask)
 
     def _get_matcher(self) -> AskMatcher:
@@ -250,7 +248,7 @@ class FilterPass:
         """Return the events of a mask that pass the queries of a view and then its plug-in. Raises PluginFailed or
         QueryTooExpensive."""
         mask = self._apply_asks(view, mask)
-        if view.filter is None or view.filter.plugin is None or not mask.any():
+        if view.plugin is None or not mask.any():
             return self._table(mask)
         if plugin is None:
             raise PluginFailed("it was not made")
@@ -260,7 +258,7 @@ class FilterPass:
 
     def undecided(self, view: StreamView, mask: Mask) -> list[int]:
         """Return the positions of events that a query of the view did not decide, and no other let through."""
-        undecided = [self.asked.undecided[ask] for ask in _asks_of_view(view) if ask in self.asked.undecided]
+        undecided = [self.asked.undecided[ask] for ask in view.asks if ask in self.asked.undecided]
         if not undecided:
             return []
         rows = mask & np.logical_or.reduce(undecided) & ~self._apply_asks(view, mask)
@@ -268,10 +266,9 @@ class FilterPass:
         return positions
 
     def _apply_asks(self, view: StreamView, mask: Mask) -> Mask:
-        asks = _asks_of_view(view)
-        if any(ask not in self.asked.passed for ask in asks):
+        if any(ask not in self.asked.passed for ask in view.asks):
             raise QueryTooExpensive
-        return mask & np.logical_or.reduce([self.asked.passed[ask] for ask in asks]) if asks else mask
+        return mask & np.logical_or.reduce([self.asked.passed[ask] for ask in view.asks]) if view.asks else mask
 
     def _table(self, mask: Mask) -> pa.Table:
         key = np.packbits(mask).tobytes()
@@ -279,10 +276,6 @@ class FilterPass:
         if table is None:
             table = self._tables[key] = self.entries if mask.all() else self.entries.filter(pa.array(mask))
         return table
-
-
-def _asks_of_view(view: StreamView) -> tuple[AskFilter, ...]:
-    return () if view.filter is None else view.filter.asks
 
 
 PluginStates = Mapping[StreamView, PluginFilter]
@@ -395,7 +388,7 @@ class FilterEvaluator:
             if undecided := filter_pass.undecided(view, mask):
                 result.undecided[view] = undecided
         except PluginFailed as error:
-            name = "" if view.filter is None or view.filter.plugin is None else view.filter.plugin.name
+            name = "" if view.plugin is None else view.plugin.name
             logger.error("the filter %s of the stream %s failed", name, view.stream, exc_info=error)
             self._metrics.stream_filters_failed.labels("filter").inc()
             result.failed[view] = f"the filter {name} failed: {error}"
@@ -405,11 +398,11 @@ class FilterEvaluator:
 
     def _ask(self, entries: pa.Table, masks: Mapping[StreamView, Mask]) -> AskResults:
         """Evaluate the queries of all views on the events that some view lets through so far."""
-        asking = {view: view.filter.asks for view in masks if view.filter is not None and view.filter.asks}
+        asking = [view for view in masks if view.asks]
         if not asking:
             return AskResults()
         candidates = np.logical_or.reduce([masks[view] for view in asking])
-        asks = {ask for each in asking.values() for ask in each}
+        asks = {ask for view in asking for ask in view.asks}
         results = self._asks.evaluate(entries.filter(pa.array(candidates)), asks, self._asks_in_use())
         self._metrics.stream_filter_undecided.inc(sum(int(mask.sum()) for mask in results.undecided.values()))
         self._metrics.stream_filter_queries.inc(len(results.passed))

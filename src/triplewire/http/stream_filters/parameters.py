@@ -85,6 +85,14 @@ class StreamView:
     query: str | None = None
     """Id of a continuous query, for its answers alone."""
 
+    @property
+    def asks(self) -> tuple[AskFilter, ...]:
+        return () if self.filter is None else self.filter.asks
+
+    @property
+    def plugin(self) -> PluginCall | None:
+        return None if self.filter is None else self.filter.plugin
+
 
 _PREFIX = "filter."
 _SIMILAR_LETTERS = 3
@@ -129,11 +137,15 @@ def _check_name(name: str) -> None:
 
 def _parse_values(name: str, given: Sequence[str]) -> tuple[str, ...]:
     """Return each value once, sorted: filters with the same values are equal."""
-    if len(given) > STREAM_FILTER_VALUES:
-        raise BadRequest(f"the parameter {name} is given {len(given)} times, over the limit of {STREAM_FILTER_VALUES}")
+    _check_count(name, given)
     for text in given:
         _check_text(name, text)
     return tuple(sorted(set(given)))
+
+
+def _check_count(name: str, given: Sequence[str]) -> None:
+    if len(given) > STREAM_FILTER_VALUES:
+        raise BadRequest(f"the parameter {name} is given {len(given)} times, over the limit of {STREAM_FILTER_VALUES}")
 
 
 def _check_text(name: str, text: str) -> None:
@@ -150,10 +162,8 @@ def _check_iri_prefix(text: str) -> str:
 
 
 def _parse_asks(given: Sequence[str]) -> tuple[AskFilter, ...]:
-    if len(given) > STREAM_FILTER_VALUES:
-        raise BadRequest(f"the parameter ask is given {len(given)} times, over the limit of {STREAM_FILTER_VALUES}")
-    found = {_parse_ask(text): None for text in given}
-    return tuple(sorted(found, key=lambda each: (each.shape, each.constants)))
+    _check_count("ask", given)
+    return tuple(sorted(set(map(_parse_ask, given)), key=lambda each: (each.shape, each.constants)))
 
 
 @lru_cache(maxsize=1_024)

@@ -91,10 +91,9 @@ class FilterBatch:
     def _among(self, column: str, values: tuple[str, ...]) -> Mask:
         mask = self._masks.get((column, values))
         if mask is None:
-            names = self._columns.get(column)
-            if names is None:
-                names = self._columns[column] = TermIndex(self.entries[column], np.arange(self.entries.num_rows))
-            mask = self._masks[column, values] = names.among(values, self.entries.num_rows)
+            if column not in self._columns:
+                self._columns[column] = TermIndex(self.entries[column], np.arange(self.entries.num_rows))
+            mask = self._masks[column, values] = self._columns[column].among(values, self.entries.num_rows)
         return mask
 
     def _answering(self, query: str) -> Mask:

@@ -4,6 +4,7 @@ accept. Any edge answers for all webhooks, whichever delivers them.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from aiohttp import web
@@ -38,24 +39,24 @@ DEAD_LETTERS: Final = 10_000
 """Dead letters of one webhook, some 100 bytes each. At the limit, the next message is retried without end."""
 
 
+@dataclass(frozen=True)
 class DeadLetters:
     """Endpoints for webhooks and their dead letters. Any edge answers for all webhooks, whichever delivers them."""
 
-    def __init__(self, store: WebhookStore, registry: Registry, workers: ThreadPool) -> None:
-        self._store = store
-        self._registry = registry
-        self._workers = workers
+    store: WebhookStore
+    registry: Registry
+    workers: ThreadPool
 
     def routes(self) -> list[web.RouteDef]:
         def show(each: tuple[Webhook, WebhookProgress | None]) -> WebhookStatusDocument:
             return webhook_status_document(*each)
 
-        hooks = handle_page(resource_operations.HOOKS, "hooks", self._page, show, self._workers.run)
+        hooks = handle_page(resource_operations.HOOKS, "hooks", self._page, show, self.workers.run)
         return routes_of(hooks, self.page, self.drop, self.replay)
 
     def _page(self, after: int, limit: int, by: Principal) -> ResourcePage[tuple[Webhook, WebhookProgress | None]]:
-        found = self._registry.list(WEBHOOK, after=after, limit=limit + 1)
-        progress = self._store.progress()
+        found = self.registry.list(WEBHOOK, after=after, limit=limit + 1)
+        progress = self.store.progress()
         hooks = [webhook_from_change(each) for each in found[:limit]]
         return ResourcePage(
             [(each, progress.get(each.id)) for each in hooks], hooks[-1].since if len(found) > limit else None
@@ -65,7 +66,7 @@ class DeadLetters:
     async def page(self, request: web.Request) -> web.Response:
         id, limit = await self._id(request), parse_page_size(request)
         after = parse_position(request.query.get("cursor", "earliest"))
-        found = await self._workers.run(self._store.dead_letters, id, after, limit + 1)
+        found = await self.workers.run(self.store.dead_letters, id, after, limit + 1)
         following = format_position(found[limit - 1].position) if len(found) > limit else None
         return json_response(
             {"letters": [_letter_document(each).to_json() for each in found[:limit]], "next": following}
@@ -79,7 +80,7 @@ class DeadLetters:
             raise Conflict(
                 f"the target of {hook.id} responded that it is gone (410): nothing is delivered to it any more"
             )
-        asked = await self._workers.run(self._store.request_redelivery, hook.id, await _read_positions(request))
+        asked = await self.workers.run(self.store.request_redelivery, hook.id, await _read_positions(request))
         return json_response({"id": hook.id, "replaying": asked}, 202)
 
     @serves(resource_operations.DROP_DEAD_LETTERS)
@@ -87,9 +88,9 @@ class DeadLetters:
         """Delete all dead letters, or those at the positions that are named."""
         id, positions = await self._id(request), _parse_positions(request.query.getall("position", []))
         if positions is None:
-            found = await self._workers.run(self._store.dead_letters, id, START, DEAD_LETTERS)
+            found = await self.workers.run(self.store.dead_letters, id, START, DEAD_LETTERS)
             positions = [each.position for each in found]
-        await self._workers.run(self._store.remove, id, positions)
+        await self.workers.run(self.store.remove, id, positions)
         return web.Response(status=204)
 
     async def _id(self, request: web.Request) -> str:
@@ -98,18 +99,18 @@ class DeadLetters:
     async def _hook(self, request: web.Request) -> Webhook:
         """Raises NotFound, also if another principal owns it."""
         id = request.match_info["id"]
-        hook, owner = await self._workers.run(self._find, id)
+        hook, owner = await self.workers.run(self._find, id)
         if hook is None or not may_see(caller(request), owner):
             raise NotFound(f"there is no webhook {id}")
         return hook
 
     def _find(self, id: str) -> tuple[Webhook | None, Owner | None]:
         """A webhook and its owner, who is that of its subscription."""
-        change = self._registry.get(WEBHOOK, id)
+        change = self.registry.get(WEBHOOK, id)
         hook = None if change is None else webhook_from_change(change)
         if hook is None or hook.state is WebhookState.ENDED:
             return None, None
-        made = self._registry.get(SUBSCRIPTION, id) if hook.stream is None else None
+        made = self.registry.get(SUBSCRIPTION, id) if hook.stream is None else None
         return hook, hook.owner if made is None else subscriptions.subscription_from_change(made).owner
 
 
