@@ -22,19 +22,10 @@ from triplewire.config.metrics import Metrics, TrafficCollector
 from triplewire.config.status import STATUS_SECONDS, Heartbeat
 from triplewire.config.tracing import Tracer
 from triplewire.history.dataset_statistics import DatasetStatistics
-from triplewire.http import health
+from triplewire.http import consume, health
 from triplewire.http.api_documents import ApiDocuments, get_index
 from triplewire.http.audit import AUDIT_SECONDS, AuditMiddleware
 from triplewire.http.auth import SESSION_SECONDS, AuthMiddleware, Sessions
-from triplewire.http.consume import (
-    PAGE_EVENTS,
-    AnswerEndpoint,
-    EventPageEndpoint,
-    MultiplexEndpoint,
-    NotificationEndpoint,
-    StreamEndpoint,
-    answer_view,
-)
 from triplewire.http.cors import Origins
 from triplewire.http.delivery.backfill import BACKFILL_EVENTS, SubscriptionBackfill
 from triplewire.http.delivery.channels import CLIENT_BUFFER_BYTES, CONTEXT_SECONDS
@@ -48,7 +39,7 @@ from triplewire.http.delivery.replay import ResumeRequest, ResumeResolver, Tiere
 from triplewire.http.delivery.replay_cache import RecentEvents, ReplayCacheConfig
 from triplewire.http.delivery.subscriptions import ContinuousQueryCache, SubscriptionCache
 from triplewire.http.delivery.topics import ACK_SECONDS, LISTENERS, Acceptor, LiveTopic, Subscribable
-from triplewire.http.delivery.transports import Transports, WebSocketSessions
+from triplewire.http.delivery.transports import Transports
 from triplewire.http.dialects.ldes import LDES_FANOUT, CurrentVisibility, LdesHistories, StreamPromises
 from triplewire.http.dialects.mercure import MercureHub
 from triplewire.http.dialects.websub import WebSubHub, add_hub_links
@@ -56,23 +47,9 @@ from triplewire.http.discovery import endpoint
 from triplewire.http.discovery.catalog import SampleCache, StreamProfiles
 from triplewire.http.discovery.endpoint import CATALOG_STREAMS, StreamListing
 from triplewire.http.formats.messages import EDGE_STOPS
-from triplewire.http.health import (
-    ClosedTraffic,
-    DeliverySpans,
-    FlowGauges,
-    HealthEndpoint,
-    HealthSources,
-    TracedCommits,
-)
 from triplewire.http.openapi import routes_of
 from triplewire.http.openapi.stream_operations import CONNECTION_SOURCES
-from triplewire.http.peers.load_balancing import (
-    ConnectionBalancer,
-    Migration,
-    OverloadDetector,
-    Redirects,
-    add_link_header,
-)
+from triplewire.http.peers import load_balancing
 from triplewire.http.peers.repeaters import RepeaterEndpoint, Repeaters
 from triplewire.http.peers.status import EdgeLocation, EdgeStatusReporter, add_identity_header, generate_identity
 from triplewire.http.ports import ChangeWatch, CommitQueue, NoChanges, SparqlService, ThreadPool
@@ -125,7 +102,7 @@ class EdgeLimits:
 
     backfill_events: int = BACKFILL_EVENTS
     context_seconds: float = CONTEXT_SECONDS
-    page_events: int = PAGE_EVENTS
+    page_events: int = consume.PAGE_EVENTS
     publishers: int = PUBLISHERS
     chance: Callable[[], float] = random.random
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
@@ -172,7 +149,7 @@ class EdgeParts:
     """Validates publications to streams that have shapes; closed with the application."""
     repeaters: Path | None = None
     """Folder in which edges over one directory share the announcements of relays."""
-    overload: OverloadDetector | None = None
+    overload: load_balancing.OverloadDetector | None = None
     """Detects that the edge is near its limits; by default from its listeners and its load."""
     identity: str = field(default_factory=generate_identity)
     """Identity of the edge for relays; the same after a restart."""
@@ -197,13 +174,9 @@ class EdgeParts:
 class Topics:
     """The live topics of an edge. Each wakes the worker that moves it when a client enters."""
 
-    def __init__(self, parts: EdgeParts, load: LoopLoad, closed: ClosedTraffic) -> None:
-        self.filtered_wakeup, self.matches_wakeup, self.slow_wakeup, self.answers_wakeup = (
-            Wakeup(),
-            Wakeup(),
-            Wakeup(),
-            Wakeup(),
-        )
+    def __init__(self, parts: EdgeParts, load: LoopLoad, closed: health.ClosedTraffic) -> None:
+        self.filtered_wakeup, self.matches_wakeup = Wakeup(), Wakeup()
+        self.slow_wakeup, self.answers_wakeup = Wakeup(), Wakeup()
         head = parts.log.head()
         seconds = parts.limits.context_seconds
         self.events: LiveTopic[StreamView] = LiveTopic(head, load, on_close=closed.add_stream, context_seconds=seconds)
@@ -215,13 +188,13 @@ class Topics:
 
     @staticmethod
     def _lane(
-        outbox: Outbox, lane: OutboxLane, load: LoopLoad, closed: ClosedTraffic, wakeup: Wakeup
+        outbox: Outbox, lane: OutboxLane, load: LoopLoad, closed: health.ClosedTraffic, wakeup: Wakeup
     ) -> LiveTopic[int]:
         return LiveTopic(outbox.head(lane), load, on_enter=wakeup.set, on_close=closed.add_notifications)
 
     def has_listeners(self, query: ContinuousQuery) -> bool:
         """Return whether a client listens to the answers of a query."""
-        return query.made in self.answers or answer_view(query) in self.filtered
+        return query.made in self.answers or consume.answer_view(query) in self.filtered
 
     def count(self) -> dict[str, int]:
         streams = len(self.events) + len(self.filtered)
@@ -241,10 +214,10 @@ class Edge:
         self.decoders = ThreadPool(1, "edge-decode")
         self.history_threads = ThreadPool(HISTORY_THREADS, "edge-history")
         self.policies = PolicyStore(parts.registry)
-        load, closed = LoopLoad(), ClosedTraffic()
+        load, closed = LoopLoad(), health.ClosedTraffic()
         self.topics = topics = Topics(parts, load, closed)
         self.log_wakeup = Wakeup()
-        self.gauges = FlowGauges(topics.all, closed)
+        self.gauges = health.FlowGauges(topics.all, closed)
         parts.metrics.registry.register(TrafficCollector(self.gauges.busiest))
         self._make_sources(topics)
         self._make_peers(load)
@@ -256,7 +229,7 @@ class Edge:
         recent = RecentEvents(parts.replay_cache, parts.clock, partial(latest_erasure_change, parts.registry))
         self.history = TieredHistory(parts.log, parts.archive, recent)
         self.visibility = VisibilityCache(self.policies)
-        traced = None if parts.tracer is None else DeliverySpans(parts.tracer).record
+        traced = None if parts.tracer is None else health.DeliverySpans(parts.tracer).record
         context = SourceContext(self.threads, parts.metrics, traced)
         self.events = EventSource(self.history, self.history_threads, context, topics.events, self.visibility)
         self.evaluator = FilterEvaluator(parts.metrics, parts.filters)
@@ -281,9 +254,11 @@ class Edge:
             parts.max_listeners,
             parts.ack_timeout,
         )
-        self.overload = parts.overload or OverloadDetector(self._listener_share, load.measure, parts.clock.ticks)
+        self.overload = parts.overload or load_balancing.OverloadDetector(
+            self._listener_share, load.measure, parts.clock.ticks
+        )
         self.repeaters = Repeaters(parts.clock, parts.repeaters)
-        self.redirects = Redirects(
+        self.redirects = load_balancing.Redirects(
             self.repeaters,
             self.overload,
             self.events.latest,
@@ -293,14 +268,14 @@ class Edge:
             parts.limits.sleep,
         )
         chance = parts.limits.chance
-        self.migration = Migration(self.events, self.repeaters, self.overload, parts.metrics, chance)
+        self.migration = load_balancing.Migration(self.events, self.repeaters, self.overload, parts.metrics, chance)
         self.status = EdgeStatusReporter(
             parts.location, parts.clock, parts.metrics, parts.max_listeners, self.topics.count, self.gauges.flows
         )
 
     def _make_endpoints(self) -> None:
         parts, acceptor = self.parts, self.acceptor
-        commits = parts.commits if parts.tracer is None else TracedCommits(parts.commits, parts.tracer)
+        commits = parts.commits if parts.tracer is None else health.TracedCommits(parts.commits, parts.tracer)
         self.publish = PublishEndpoint(
             commits, self.decoders, parts.metrics, parts.clock, self._notice_publication, self.visibility, parts.gate
         )
@@ -321,7 +296,7 @@ class Edge:
             self.history_threads,
             parts.limits.streams,
         )
-        self.transports = transports = Transports(acceptor, WebSocketSessions(acceptor))
+        self.transports = transports = Transports(acceptor)
         resume = ResumeResolver(self.history, parts.clock, self.threads, self.history_threads)
         resolver = StreamResolver(self.events, self.filtered, self.evaluator)
         self.leases = Leases(parts.registry, parts.clock, self.threads)
@@ -329,15 +304,17 @@ class Edge:
             parts.log, parts.archive, parts.registry, self.history_threads, parts.limits.backfill_events
         )
         lanes = OutboxLanes(self.matches, self.slow)
-        self.streams = StreamEndpoint(resolver, transports, resume, parts.linger, self.redirects)
-        self.answers = AnswerEndpoint(self.query_answers, resolver, transports, resume, parts.linger)
-        self.notifications = NotificationEndpoint(
+        self.streams = consume.StreamEndpoint(resolver, transports, resume, parts.linger, self.redirects)
+        self.answers = consume.AnswerEndpoint(self.query_answers, resolver, transports, resume, parts.linger)
+        self.notifications = consume.NotificationEndpoint(
             lanes, self.backfill, transports, resume, self.leases, parts.linger.get(None)
         )
         self.webhooks = DeliveryContext(
             parts.outbound, self._find_webhook_source, parts.clock, parts.metrics, parts.log, parts.tracer
         )
-        self.event_pages = EventPageEndpoint(parts.log, self.policies, self.threads, limit=parts.limits.page_events)
+        self.event_pages = consume.EventPageEndpoint(
+            parts.log, self.policies, self.threads, limit=parts.limits.page_events
+        )
         self.websub = WebSubHub(self.webhooks, parts.registry, parts.log)
         self.scheduler = Scheduler(self.webhooks, parts.registry)
 
@@ -357,7 +334,7 @@ class Edge:
         yield Worker("keep alive", self._keep_alive, COMMENT_SECONDS)
         yield Worker("leases", self.leases.sweep, LEASE_SECONDS)
         yield Worker("migration", self.migration.step, MIGRATION_SECONDS)
-        yield Worker("balance", ConnectionBalancer(movable, neighbours, ticks).step, STATUS_SECONDS)
+        yield Worker("balance", load_balancing.ConnectionBalancer(movable, neighbours, ticks).step, STATUS_SECONDS)
         yield Worker("status", self.status.step, STATUS_SECONDS, wakeup=Wakeup(is_set=True))
         yield Worker("webhooks", self.scheduler.run, 0.0, wakeup=Wakeup(is_set=True))
         if parts.sessions is not None:
@@ -367,7 +344,7 @@ class Edge:
 
     def routes(self) -> list[web.RouteDef]:
         parts, threads, limits = self.parts, self.threads, self.parts.limits
-        sources = HealthSources(parts.log, parts.outbox, parts.heartbeat, parts.stored, parts.clock)
+        sources = health.HealthSources(parts.log, parts.outbox, parts.heartbeat, parts.stored, parts.clock)
         resources = (
             self.publish,
             self.streaming_publish,
@@ -379,11 +356,11 @@ class Edge:
             MercureHub(self.streams, self.transports, parts.log, self.publish, threads, limits.sources, limits.entries),
             self.notifications,
             self.answers,
-            MultiplexEndpoint(self.streams, self.notifications, self.answers, self.transports),
+            consume.MultiplexEndpoint(self.streams, self.notifications, self.answers, self.transports),
             DeadLetters(parts.outbound.store, parts.registry, threads),
             self.websub,
             SparqlEndpoint(parts.answers, self.policies, threads, federated=bool(parts.services)),
-            HealthEndpoint(sources, threads, parts.metrics, self.topics.count, self.describe, self.status),
+            health.HealthEndpoint(sources, threads, parts.metrics, self.topics.count, self.describe, self.status),
             self.status,
         )
         served = [
@@ -498,7 +475,7 @@ def application(parts: EdgeParts) -> web.Application:
     app = web.Application(middlewares=middlewares, client_max_size=BODY_BYTES)
     app[EDGE], app[DRAIN] = edge, drain
     add_identity_header(app, parts.identity)
-    add_link_header(app)
+    load_balancing.add_link_header(app)
     add_hub_links(app)
     endpoint.add_links(app)
     app.add_routes(edge.routes())

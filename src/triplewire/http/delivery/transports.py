@@ -63,50 +63,6 @@ def _make_merger(token: ResumeToken, flow: FlowControl | None, *, many: bool) ->
 
 
 @dataclass(frozen=True)
-class WebSocketSessions:
-    """Serves clients over WebSockets."""
-
-    acceptor: Acceptor
-
-    async def listen(self, request: web.Request, subject: Subscribable[Any]) -> web.StreamResponse:
-        """Serve one subscribable: together with clients that get the same bytes, unless this one acknowledges."""
-        flow = parse_flow_control(request, format_position(subject.after))
-        if flow is not None:
-            merger = _make_merger(ResumeToken(subject.after), flow, many=False)
-            return await self.merge(request, [subject], merger, flow)
-        options = parse_websocket_options(request, subject.linger)
-        async with AsyncExitStack() as stack:
-            await stack.enter_async_context(subject.hold())
-            connection = await WebSocketConnection.open(request, subject.topic.lose)
-            self.acceptor.start(connection, options, subject, stack.pop_all())
-        await connection.serve(reject_message)
-        return connection.response
-
-    async def merge(
-        self,
-        request: web.Request,
-        subjects: Subscribables,
-        merger: Merger,
-        flow: FlowControl | None,
-        find: FindSubscribable | None = None,
-    ) -> web.StreamResponse:
-        """Serve subscribables at the client's own pace. `find` finds those that it names later."""
-        async with AsyncExitStack() as stack:
-            stack.callback(merger.close)
-            connection = await WebSocketConnection.open(request)
-            metrics, timeout = self.acceptor.metrics, self.acceptor.ack_timeout
-            writer = MessageWriter(merger, connection, DeliveryOptions(WEBSOCKET), metrics, timeout, flow)
-            writer.greet(render_greeting(WEBSOCKET, merger.id(merger.token), subjects))
-            session = WebSocketSession(merger, writer, flow, find, stack)
-            for each in subjects:
-                await session.add(each)
-            task = self.acceptor.spawn(writer.run(stays=find is not None))
-            stack.callback(task.cancel)
-            await connection.serve(session.handle)
-        return connection.response
-
-
-@dataclass(frozen=True)
 class WebSocketSession:
     """Handles the messages of one client."""
 
@@ -243,12 +199,11 @@ class Transports:
     """Serves clients by the transport that they ask for."""
 
     acceptor: Acceptor
-    sessions: WebSocketSessions
 
     async def serve(self, request: web.Request, subject: Subscribable[Any]) -> web.StreamResponse:
         """Serve one subscribable. Raises NotAcceptable or BadRequest."""
         if wants_websocket(request):
-            return await self.sessions.listen(request, subject)
+            return await self._listen(request, subject)
         poll = parse_poll(request)
         if poll is None:
             return await self.acceptor.accept(request, subject)
@@ -268,12 +223,49 @@ class Transports:
         """Serve many, in one order. Over a WebSocket the client may name others later."""
         if wants_websocket(request):
             flow = parse_flow_control(request, str(token))
-            return await self.sessions.merge(request, subjects, _make_merger(token, flow, many=True), flow, find)
+            return await self._merge(request, subjects, _make_merger(token, flow, many=True), flow, find)
         poll, options = parse_poll(request), parse_options(request, 0.0)
         merger = Merger(token, options.format, many=True)
         if poll is not None:
             return await self._poll(request, poll, options, subjects, merger)
         return await self._stream(request, options, subjects, merger)
+
+    async def _listen(self, request: web.Request, subject: Subscribable[Any]) -> web.StreamResponse:
+        """Serve one over a WebSocket, together with clients that get the same bytes, unless this one acknowledges."""
+        flow = parse_flow_control(request, format_position(subject.after))
+        if flow is not None:
+            merger = _make_merger(ResumeToken(subject.after), flow, many=False)
+            return await self._merge(request, [subject], merger, flow)
+        options = parse_websocket_options(request, subject.linger)
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(subject.hold())
+            connection = await WebSocketConnection.open(request, subject.topic.lose)
+            self.acceptor.start(connection, options, subject, stack.pop_all())
+        await connection.serve(reject_message)
+        return connection.response
+
+    async def _merge(
+        self,
+        request: web.Request,
+        subjects: Subscribables,
+        merger: Merger,
+        flow: FlowControl | None,
+        find: FindSubscribable | None = None,
+    ) -> web.StreamResponse:
+        """Serve subscribables over a WebSocket, at the client's own pace. `find` finds those that it names later."""
+        async with AsyncExitStack() as stack:
+            stack.callback(merger.close)
+            connection = await WebSocketConnection.open(request)
+            metrics, timeout = self.acceptor.metrics, self.acceptor.ack_timeout
+            writer = MessageWriter(merger, connection, DeliveryOptions(WEBSOCKET), metrics, timeout, flow)
+            writer.greet(render_greeting(WEBSOCKET, merger.id(merger.token), subjects))
+            session = WebSocketSession(merger, writer, flow, find, stack)
+            for each in subjects:
+                await session.add(each)
+            task = self.acceptor.spawn(writer.run(stays=find is not None))
+            stack.callback(task.cancel)
+            await connection.serve(session.handle)
+        return connection.response
 
     async def _poll(
         self,
