@@ -20,7 +20,7 @@ import pyarrow as pa
 from triplewire.config.tracing import now_ns
 from triplewire.http.delivery.channels import CachedMessages
 from triplewire.http.delivery.events import SourceContext
-from triplewire.http.delivery.subscriptions import StandingQueries, SubscriptionCache
+from triplewire.http.delivery.subscriptions import RegistryCache, SubscriptionCache
 from triplewire.http.delivery.topics import LiveTopic, TopicHistory
 from triplewire.http.formats.messages import LANE_CHANGED, NO_FRAMES, Frames, MessageFormat
 from triplewire.http.formats.notifications import MatchGroup, MatchSelector, MatchSolutions, Renderer, group_matches
@@ -36,7 +36,7 @@ _YIELD_NOTIFICATIONS = 250
 """Notifications between two iterations of the event loop: at most 40 µs each, so that nothing waits longer than
 10 ms."""
 
-Known = TypeVar("Known", bound=StandingQueries)
+Known = TypeVar("Known", bound=RegistryCache[Any])
 
 
 class MatchSource(Generic[Known]):
@@ -132,7 +132,7 @@ class MatchHistory:
         self._made = made
         self._lane = source.lane
         self._is_slow = source.is_slow
-        self._queries: StandingQueries = source.queries
+        self._queries: RegistryCache[Any] = source.queries
         self._topic = source.topic
         self._outbox = outbox
         self._log = log

@@ -12,7 +12,7 @@ import asyncio
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import pyarrow as pa
 
@@ -73,29 +73,12 @@ class EndedQuery:
     last: ClosingMessage
 
 
-class StandingQueries(Protocol):
-    """Subscriptions or continuous queries that have listeners here, by the positions at which they were made."""
-
-    async def refresh(self) -> bool:
-        """Follow the registry; return whether one that is known here has ended."""
-
-    def selectors(self, made: Iterable[int], *, slow: bool = False) -> list[MatchSelector]:
-        """Return the selectors of the matches, in one of the lanes, of those made at these positions."""
-
-    def presenter(self, since: int) -> MatchPresenter | None:
-        """Return the presenter for matches of the version that began at a position; None if it is not known here."""
-
-    def leaving(self, topic: LiveTopic[int], *, slow: bool) -> Sequence[int]:
-        """Return those in the topic of a lane whose matches come by the other lane from here on."""
-
-    def ended(self) -> Sequence[EndedQuery]: ...
-
-
 Cached = TypeVar("Cached")
 
 
 class RegistryCache(Generic[Cached]):
-    """Entries of one kind, known up to a position of the registry. Entries with listeners are never dropped."""
+    """Subscriptions or continuous queries that have listeners here, by the positions at which they were made, as of a
+    position of the registry. Entries with listeners are never dropped."""
 
     kind: str
     noun: str
@@ -138,6 +121,21 @@ class RegistryCache(Generic[Cached]):
             self._notice(changes)
             concerned = [each for each in changes if each.kind == self.kind and each.key in self._known]
             return any([await self._change(each) for each in concerned])
+
+    def selectors(self, made: Iterable[int], *, slow: bool = False) -> list[MatchSelector]:
+        """Return the selectors of the matches, in one of the lanes, of those made at these positions."""
+        raise NotImplementedError
+
+    def presenter(self, since: int) -> MatchPresenter | None:
+        """Return the presenter for matches of the version that began at a position; None if it is not known here."""
+        raise NotImplementedError
+
+    def leaving(self, topic: LiveTopic[int], *, slow: bool) -> Sequence[int]:
+        """Return those in the topic of a lane whose matches come by the other lane from here on."""
+        return ()
+
+    def ended(self) -> list[EndedQuery]:
+        raise NotImplementedError
 
     async def _load(self, change: RegistryChange) -> None:
         raise NotImplementedError
@@ -389,9 +387,6 @@ class ContinuousQueryCache(RegistryCache[AnswerPresenter]):
 
     def presenter(self, since: int) -> AnswerPresenter | None:
         return self._known.get(self._by_made.get(since, ""))
-
-    def leaving(self, topic: LiveTopic[int], *, slow: bool) -> Sequence[int]:
-        return ()
 
     def ended(self) -> list[EndedQuery]:
         return [EndedQuery(each.made, each.until, query_end_message(each)) for each in self.ended_queries()]
