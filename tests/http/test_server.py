@@ -10,7 +10,8 @@ import aiohttp
 from tests.http.harness import Echo, Restless, body, house, run
 from triplewire.config.status import Heartbeat
 from triplewire.http.app import EdgeParts, application
-from triplewire.http.server import serve
+from triplewire.http.listeners import open_listeners
+from triplewire.http.server import serve_on
 from triplewire.storage.log.group_commit import GroupCommit
 from triplewire.testing import GatedLog, open_twin
 from triplewire.testing.samples import event
@@ -33,7 +34,8 @@ def test_a_publish_that_was_begun_is_answered_before_the_server_ends() -> None:
                 commits, stores.log, stores.registry, stores.outbox(""), Echo(), watch, watch, Heartbeat, stores.clock
             )
             stop, port = asyncio.Event(), asyncio.get_running_loop().create_future()
-            serving = asyncio.create_task(serve(application(parts), "127.0.0.1", 0, stop=stop, ready=port.set_result))
+            sockets = open_listeners("127.0.0.1", 0)
+            serving = asyncio.create_task(serve_on(application(parts), sockets, stop=stop, ready=port.set_result))
             url = f"http://127.0.0.1:{await port}"
             async with aiohttp.ClientSession() as session, session.get(url + "/streams/test") as listening:
                 publishing = asyncio.create_task(publish(session, url))

@@ -118,9 +118,9 @@ class AuditMiddleware:
         except BaseException:
             note({**self._describe(request), "outcome": "failed"})
             raise
-        made = response.headers.get(hdrs.LOCATION)
+        location = response.headers.get(hdrs.LOCATION)
         record = {**self._describe(request), "outcome": "done", "status": response.status}
-        note({**record, "made": made} if made else record)
+        note({**record, "made": location} if location else record)
         return response
 
     def _refused(self, request: web.Request, error: Unauthenticated | Forbidden) -> AuditRecord:

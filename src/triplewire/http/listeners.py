@@ -140,9 +140,9 @@ class Certificates:
         logger.info("the certificate was renewed from %s", self._files[0])
         return True
 
-    def _choose(self, made: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
+    def _choose(self, connection: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
         """Choose the certificate of a connection; called in each handshake, with or without a server name."""
-        made.context = self._current
+        connection.context = self._current
 
     def _load(self) -> ssl.SSLContext:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

@@ -22,7 +22,7 @@ from aiohttp.http import HttpVersion10, HttpVersion11
 from aiohttp.http_exceptions import LineTooLong
 from aiohttp.typedefs import Handler, Middleware
 
-from triplewire.http.listeners import BACKLOG, Certificates, close_sockets, has_queued, open_listeners
+from triplewire.http.listeners import BACKLOG, Certificates, close_sockets, has_queued
 from triplewire.http.problems import MEDIA_TYPE, internal_error_response, problem_response
 from triplewire.http.rate_limits import UNBOUNDED_BODY, ConnectionProgress, SlowClientTimeout, SlowClientTimer
 from triplewire.http.workers import Worker
@@ -252,13 +252,6 @@ def make_runner(app: web.Application, clock: Clock | None = None) -> EdgeRunner:
     )
 
 
-async def serve(
-    app: web.Application, host: str, port: int, *, stop: asyncio.Event, ready: Callable[[int], None] = lambda port: None
-) -> None:
-    """Serve until `stop` is set, then finish open requests and close. `ready` is called with the open port."""
-    await serve_on(app, open_listeners(host, port), stop=stop, ready=ready)
-
-
 async def serve_on(
     app: web.Application,
     sockets: Sequence[socket],
@@ -268,8 +261,9 @@ async def serve_on(
     leaving: Callable[[], None] = lambda: None,
     certificates: Certificates | None = None,
 ) -> None:
-    """Do the same on listening sockets, which other processes may share, and close them at the end. `leaving` is called
-    when draining begins. With certificates only TLS is served."""
+    """Serve on listening sockets, which other processes may share, until `stop` is set; then finish open requests and
+    close the sockets. `ready` is called with the open port, `leaving` when draining begins. With certificates only TLS
+    is served."""
     runner = make_runner(app)
     await runner.setup()
     context = None if certificates is None else certificates.context

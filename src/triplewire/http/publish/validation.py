@@ -205,10 +205,11 @@ def _apply_verdict(shaped: StreamShapes, event: Event, verdict: ShaclVerdict) ->
 
 def _mark_event(event: Event, mark: str | None) -> Event:
     """The event with its header, or without one that its publisher may have set."""
-    kept = {name: value for name, value in event.headers.extensions.items() if name.lower() != SHAPES_HEADER.lower()}
-    if mark is None and len(kept) == len(event.headers.extensions):
+    before, shapes = event.headers.extensions, SHAPES_HEADER.lower()
+    extensions = {name: value for name, value in before.items() if name.lower() != shapes}
+    if mark is None and len(extensions) == len(before):
         return event
-    extensions = kept if mark is None else {**kept, SHAPES_HEADER: mark}
+    extensions |= {} if mark is None else {SHAPES_HEADER: mark}
     return replace(event, headers=replace(event.headers, extensions=extensions))
 
 
@@ -233,11 +234,11 @@ class _ShapeRoutes:
         body = await read_body_within(request, "the shapes", SHAPES_BYTES)
         text = await asyncio.to_thread(parse_shapes, body, syntax)
         await self.check(text)
-        made = await asyncio.to_thread(self.shapes.put, stream, mode, text)
+        shaped = await asyncio.to_thread(self.shapes.put, stream, mode, text)
         document = {
             "stream": stream,
             "mode": mode.value,
-            "version": format_position(made.version),
+            "version": format_position(shaped.version),
             "triples": text.count("\n") + 1,
         }
         return json_response(document, headers={"Location": f"/streams/{stream}/shapes"})
@@ -245,15 +246,15 @@ class _ShapeRoutes:
     @serves(resource_operations.FIND_SHAPES)
     async def find(self, request: web.Request) -> web.Response:
         """RDF; the header `Shapes-Mode` is what happens to events that do not conform."""
-        found = await asyncio.to_thread(self.shapes.find, check_stream_name(request.match_info["stream"]))
+        shaped = await asyncio.to_thread(self.shapes.find, check_stream_name(request.match_info["stream"]))
         syntax = negotiate_rdf(request)
         around = find_frame(syntax)
         body = (
             around.head
-            + await asyncio.to_thread(write_fragment, to_ntriples(found.text).encode(), syntax)
+            + await asyncio.to_thread(write_fragment, to_ntriples(shaped.text).encode(), syntax)
             + around.tail
         )
-        headers = {"ETag": f'"{format_position(found.version)}"', "Vary": "Accept", "Shapes-Mode": found.mode.value}
+        headers = {"ETag": f'"{format_position(shaped.version)}"', "Vary": "Accept", "Shapes-Mode": shaped.mode.value}
         return web.Response(body=body, content_type=syntax.media_type, headers=headers)
 
     @serves(resource_operations.REMOVE_SHAPES)

@@ -127,8 +127,8 @@ class CheckedResolver(AbstractResolver):
     ) -> list[ResolveResult]:
         """All addresses of a name. Raises ForbiddenAddress if one of them must not be called, or OSError."""
         search = partial(socket.getaddrinfo, host, port, family, socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
-        found = await asyncio.get_running_loop().run_in_executor(self._threads, search)
-        addresses = [(each[0], str(each[4][0])) for each in found]
+        infos = await asyncio.get_running_loop().run_in_executor(self._threads, search)
+        addresses = [(each[0], str(each[4][0])) for each in infos]
         for _, address in addresses:
             if not self._networks.permit(address):
                 raise ForbiddenAddress(f"{host} resolves to {address}: {refusal_detail(address)}")

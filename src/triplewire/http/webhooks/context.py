@@ -120,8 +120,8 @@ class TraceLinks:
             yield {HEADER: str(span.parent)}
 
     def _read(self, position: int) -> TraceParent | None:
-        found = self.log.read(position - 1, position, 1)
-        return next(iter(parse_parents(found.column("extensions").to_pylist(), 1)), None)
+        entries = self.log.read(position - 1, position, 1)
+        return next(iter(parse_parents(entries.column("extensions").to_pylist(), 1)), None)
 
 
 FindSubscribable = Callable[[Webhook, int | None], Awaitable[Subscribable[Any]]]

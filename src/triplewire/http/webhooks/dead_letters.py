@@ -55,46 +55,38 @@ class DeadLetters:
         return routes_of(hooks, self.page, self.drop, self.replay)
 
     def _page(self, after: int, limit: int, by: Principal) -> ResourcePage[tuple[Webhook, WebhookProgress | None]]:
-        found = self.registry.list(WEBHOOK, after=after, limit=limit + 1)
-        progress = self.store.progress()
-        hooks = [webhook_from_change(each) for each in found[:limit]]
-        return ResourcePage(
-            [(each, progress.get(each.id)) for each in hooks], hooks[-1].since if len(found) > limit else None
-        )
+        hooks = [webhook_from_change(each) for each in self.registry.list(WEBHOOK, after=after, limit=limit + 1)]
+        progress, following = self.store.progress(), hooks[limit - 1].since if len(hooks) > limit else None
+        return ResourcePage([(each, progress.get(each.id)) for each in hooks[:limit]], following)
 
     @serves(resource_operations.DEAD_LETTERS)
     async def page(self, request: web.Request) -> web.Response:
-        id, limit = await self._id(request), parse_page_size(request)
+        hook, limit = await self._hook(request), parse_page_size(request)
         after = parse_position(request.query.get("cursor", "earliest"))
-        found = await self.workers.run(self.store.dead_letters, id, after, limit + 1)
-        following = format_position(found[limit - 1].position) if len(found) > limit else None
-        return json_response(
-            {"letters": [_letter_document(each).to_json() for each in found[:limit]], "next": following}
-        )
+        letters = await self.workers.run(self.store.dead_letters, hook.id, after, limit + 1)
+        following = format_position(letters[limit - 1].position) if len(letters) > limit else None
+        documents = [_letter_document(each).to_json() for each in letters[:limit]]
+        return json_response({"letters": documents, "next": following})
 
     @serves(resource_operations.REPLAY_DEAD_LETTERS)
     async def replay(self, request: web.Request) -> web.Response:
         """Deliver all dead letters again, or those at the positions in the body."""
         hook = await self._hook(request)
         if hook.state is not WebhookState.ON:
-            raise Conflict(
-                f"the target of {hook.id} responded that it is gone (410): nothing is delivered to it any more"
-            )
+            gone = f"the target of {hook.id} responded that it is gone (410): nothing is delivered to it any more"
+            raise Conflict(gone)
         asked = await self.workers.run(self.store.request_redelivery, hook.id, await _read_positions(request))
         return json_response({"id": hook.id, "replaying": asked}, 202)
 
     @serves(resource_operations.DROP_DEAD_LETTERS)
     async def drop(self, request: web.Request) -> web.Response:
         """Delete all dead letters, or those at the positions that are named."""
-        id, positions = await self._id(request), _parse_positions(request.query.getall("position", []))
+        hook, positions = await self._hook(request), _parse_positions(request.query.getall("position", []))
         if positions is None:
-            found = await self.workers.run(self.store.dead_letters, id, START, DEAD_LETTERS)
-            positions = [each.position for each in found]
-        await self.workers.run(self.store.remove, id, positions)
+            letters = await self.workers.run(self.store.dead_letters, hook.id, START, DEAD_LETTERS)
+            positions = [each.position for each in letters]
+        await self.workers.run(self.store.remove, hook.id, positions)
         return web.Response(status=204)
-
-    async def _id(self, request: web.Request) -> str:
-        return (await self._hook(request)).id
 
     async def _hook(self, request: web.Request) -> Webhook:
         """Raises NotFound, also if another principal owns it."""
@@ -110,8 +102,8 @@ class DeadLetters:
         hook = None if change is None else webhook_from_change(change)
         if hook is None or hook.state is WebhookState.ENDED:
             return None, None
-        made = self.registry.get(SUBSCRIPTION, id) if hook.stream is None else None
-        return hook, hook.owner if made is None else subscriptions.subscription_from_change(made).owner
+        change = self.registry.get(SUBSCRIPTION, id) if hook.stream is None else None
+        return hook, hook.owner if change is None else subscriptions.subscription_from_change(change).owner
 
 
 def webhook_status_document(hook: Webhook, progress: WebhookProgress | None) -> WebhookStatusDocument:
