@@ -12,6 +12,7 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from math import ceil
 from typing import Any, Final
@@ -118,53 +119,44 @@ STAY = "stay"
 """Parameter of a client that was at another edge already, and stays here."""
 
 
+@dataclass(frozen=True)
 class Redirects:
     """Redirects new clients to repeaters, and receives those of other edges."""
 
-    def __init__(
-        self,
-        repeaters: Repeaters,
-        overload: OverloadDetector,
-        latest: LatestEventIds,
-        log: EdgeLog,
-        threads: ThreadPool,
-        metrics: Metrics,
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-    ) -> None:
-        self._repeaters = repeaters
-        self._latest = latest
-        self._overload = overload
-        self._log = log
-        self._threads = threads
-        self._metrics = metrics
-        self._sleep = sleep
-        self._awaited: dict[tuple[str, str], asyncio.Task[int | None]] = {}
+    repeaters: Repeaters
+    overload: OverloadDetector
+    latest: LatestEventIds
+    log: EdgeLog
+    threads: ThreadPool
+    metrics: Metrics
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    _awaited: dict[tuple[str, str], asyncio.Task[int | None]] = field(default_factory=dict)
 
     async def redirect(self, request: web.Request, stream: str) -> None:
         """Raises a redirect to a repeater if the edge is overloaded and the client can go there without loss. Otherwise
         the response will name a repeater, if there is one. Raises NotAcceptable or BadRequest."""
         if RELAY in request.headers or STAY in request.query:
             return
-        redirects = self._overload.is_overloaded() and _can_follow(request)
-        address = self._repeaters.assign(stream) if redirects else self._repeaters.find(stream)
+        redirects = self.overload.is_overloaded() and _can_follow(request)
+        address = self.repeaters.assign(stream) if redirects else self.repeaters.find(stream)
         if address is None:
             return
         request[LINK] = f'<{address}>; rel="alternate"'
         if redirects and (location := await self._location(request, stream, address)):
-            self._metrics.referred.labels("redirect").inc()
+            self.metrics.referred.labels("redirect").inc()
             raise web.HTTPTemporaryRedirect(location, headers={"Link": request[LINK], "Cache-Control": "no-store"})
 
     async def _location(self, request: web.Request, stream: str, address: str) -> str | None:
         """Return the address at the repeater with the same parameters; None for a position that it would not know."""
         asked = resume_parameter(request)
         if asked is None or asked == "now":
-            return make_location(address, _other_parameters(request), self._latest.get(stream))
-        event = asked if ":" in asked else await self._threads.run(self._event_at, stream, asked)
+            return make_location(address, _other_parameters(request), self.latest.get(stream))
+        event = asked if ":" in asked else await self.threads.run(self._event_at, stream, asked)
         return None if event is None else make_location(address, _other_parameters(request), event)
 
     def _event_at(self, stream: str, asked: str) -> str | None:
         """Return the id of the event at a position, if it is one of the stream."""
-        rows = self._log.entries([parse_position(asked)]).to_pylist()
+        rows = self.log.entries([parse_position(asked)]).to_pylist()
         return next((str(row["event"]) for row in rows if row["stream"] == stream), None)
 
     async def find_arrival(self, request: web.Request, stream: str) -> int | None:
@@ -173,7 +165,7 @@ class Redirects:
         event = resume_parameter(request)
         if event is None or ":" not in event:
             return None
-        position = await self._threads.run(self._log.find, event, stream)
+        position = await self.threads.run(self.log.find, event, stream)
         if position is not None or MOVED not in request.query:
             return position
         # Many clients are moved after the same event: one task looks for all.
@@ -188,8 +180,8 @@ class Redirects:
 
     async def _await(self, stream: str, event: str) -> int | None:
         for _ in range(ARRIVAL_LOOKS):
-            await self._sleep(ARRIVAL_SECONDS / ARRIVAL_LOOKS)
-            position = await self._threads.run(self._log.find, event, stream)
+            await self.sleep(ARRIVAL_SECONDS / ARRIVAL_LOOKS)
+            position = await self.threads.run(self.log.find, event, stream)
             if position is not None:
                 return position
         return None

@@ -20,7 +20,7 @@ from aiohttp import web
 from triplewire.config.files import replace_file
 from triplewire.http.openapi import resource_operations, routes_of, serves
 from triplewire.http.openapi.documents import RELAY_STREAMS
-from triplewire.http.resources.bodies import SUBSCRIPTION_BODY_BYTES
+from triplewire.http.resources.bodies import SUBSCRIPTION_BODY_BYTES, json_response, parse_json
 from triplewire.model.clock import Clock
 from triplewire.model.errors import BadRequest, InvalidField
 from triplewire.storage.registry.streams import check_stream_name
@@ -156,21 +156,15 @@ class RepeaterEndpoint:
 
     @serves(resource_operations.REPEATERS)
     async def list(self, request: web.Request) -> web.Response:
-        body = orjson.dumps({"repeaters": [asdict(each) for each in self.repeaters.all()]})
-        return web.Response(body=body, content_type="application/json")
+        return json_response({"repeaters": [asdict(each) for each in self.repeaters.all()]})
 
     @serves(resource_operations.PUT_REPEATER)
     async def put(self, request: web.Request) -> web.Response:
         """Take an announcement, which is to be repeated within `REPEATER_SECONDS`."""
         body = await _object(request)
-        repeater = Repeater(
-            _id(request),
-            _streams(body.get("streams")),
-            _load(body.get("load", 0.0)),
-            _free(body.get("free", 1)),
-            self.clock.now(),
-        )
-        self.repeaters.announce(repeater)
+        id, streams = _id(request), _streams(body.get("streams"))
+        load, free = _load(body.get("load", 0.0)), _free(body.get("free", 1))
+        self.repeaters.announce(Repeater(id, streams, load, free, self.clock.now()))
         return web.Response(status=204)
 
     @serves(resource_operations.REMOVE_REPEATER)
@@ -188,10 +182,7 @@ def _id(request: web.Request) -> str:
 
 async def _object(request: web.Request) -> Mapping[str, Any]:
     body = await request.read()
-    try:
-        value = orjson.loads(body) if len(body) <= SUBSCRIPTION_BODY_BYTES else None
-    except orjson.JSONDecodeError as error:
-        raise BadRequest(f"the body is not JSON: {error}") from None
+    value = parse_json(body) if len(body) <= SUBSCRIPTION_BODY_BYTES else None
     if not isinstance(value, dict):
         raise BadRequest('the body must be an object such as {"streams": {"s": "http://host/streams/s"}, "load": 0.5}')
     return value

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from secrets import token_hex
 
-import orjson
 import psutil
 from aiohttp import web
 
@@ -32,6 +31,7 @@ from triplewire.config.status import (
 )
 from triplewire.http.openapi import resource_operations, routes_of, serves
 from triplewire.http.ports import ThreadPool
+from triplewire.http.resources.bodies import json_response
 from triplewire.model.clock import Clock
 
 logger = logging.getLogger(__name__)
@@ -134,8 +134,7 @@ class EdgeStatusReporter:
     async def edges(self, request: web.Request) -> web.Response:
         """List every edge."""
         statuses = [self.own(), *await asyncio.to_thread(self.others)]
-        document = {"edges": [each.document() for each in sorted(statuses, key=status_order)]}
-        return web.Response(body=orjson.dumps(document), content_type="application/json")
+        return json_response({"edges": [each.document() for each in sorted(statuses, key=status_order)]})
 
 
 EDGE_ID = "Edge-Id"

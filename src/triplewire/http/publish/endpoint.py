@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
-import orjson
 from aiohttp import web
 from aiohttp.hdrs import CONTENT_TYPE
 
@@ -32,6 +31,7 @@ from triplewire.http.publish.items import (
 )
 from triplewire.http.publish.requests import PublishRequest, parse_addressed_request, parse_publish_request, read_body
 from triplewire.http.publish.validation import ShapeGate
+from triplewire.http.resources.bodies import json_response
 from triplewire.model import Event, format_position
 from triplewire.model.clock import Clock
 from triplewire.model.errors import BadRequest, DuplicateId, InputError, MalformedRdf, ShapeViolation
@@ -61,17 +61,13 @@ def receipt_document(members: Mapping[str, Any], positions: Sequence[int], repea
     return {**members, "events": len(positions), "first": first, "last": last, "position": most, **again}
 
 
-def created_response(document: Mapping[str, Any]) -> web.Response:
-    return web.Response(status=201, body=orjson.dumps(document), content_type="application/json")
-
-
 def publish_response(members: Mapping[str, Any], results: Sequence[ItemResult]) -> web.Response:
     """201 if any item was accepted, with the refused ones; otherwise the first problem, with all of them."""
     refused = [each.to_json() for each in results if not each.positions]
     shown: dict[str, Any] = {"refused": refused[:REPORTED_REFUSALS], "refusals": len(refused)} if refused else {}
     positions = [position for each in results for position in each.positions]
     if positions:
-        return created_response(receipt_document(members, positions, sum(each.repeated for each in results)) | shown)
+        return json_response(receipt_document(members, positions, sum(each.repeated for each in results)) | shown, 201)
     if not refused:
         raise BadRequest("the body holds no items")
     return to_response({**refused[0]["problem"], **shown})
@@ -151,9 +147,8 @@ class PublishEndpoint:
         self._count(len(positions))
         self.metrics.publish_seconds.observe(self.clock.ticks() - began)
         self.metrics.bytes.inc(len(body))
-        return created_response(
-            receipt_document({}, positions, positions.repeated if isinstance(positions, AppendResult) else 0)
-        )
+        repeated = positions.repeated if isinstance(positions, AppendResult) else 0
+        return json_response(receipt_document({}, positions, repeated), 201)
 
     async def store(self, items: Sequence[PublishItem], by: Principal) -> list[ItemResult]:
         """Store items of a principal; their results, when the accepted ones are durable. Raises StorageFull or
