@@ -198,11 +198,7 @@ class Topics:
 
     def count(self) -> dict[str, int]:
         streams = len(self.events) + len(self.filtered)
-        return {
-            "streams": streams,
-            "subscriptions": len(self.matches) + len(self.slow),
-            "queries": len(self.answers),
-        }
+        return {"streams": streams, "subscriptions": len(self.matches) + len(self.slow), "queries": len(self.answers)}
 
 
 class Edge:

@@ -54,12 +54,7 @@ class TokenBucket:
     waits until the debt has flowed in: so large bodies pass, and the rate holds."""
 
     def __init__(
-        self,
-        rate: float,
-        clock: Clock,
-        *,
-        seconds: float = CLIENT_BURST_SECONDS,
-        limit: int = REMEMBERED_CLIENTS,
+        self, rate: float, clock: Clock, *, seconds: float = CLIENT_BURST_SECONDS, limit: int = REMEMBERED_CLIENTS
     ) -> None:
         """`rate` is the number of tokens that flow in in a second; 0 is no limit. A bucket holds those of `seconds`.
         The buckets of the last `limit` clients are remembered."""

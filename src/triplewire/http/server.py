@@ -110,11 +110,7 @@ class EdgeProtocol(web.RequestHandler):
         request.content.feed_eof()
 
     def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
+        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
     ) -> web.StreamResponse:
         """Return the problem document, and close the connection, since it is unknown where the next request begins.
         Raises ConnectionError if a response has begun."""

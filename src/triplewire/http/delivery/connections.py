@@ -196,11 +196,7 @@ class WebSocketConnection:
     """A WebSocket, to which whole frames are written."""
 
     def __init__(
-        self,
-        socket: web.WebSocketResponse,
-        writer: AbstractStreamWriter,
-        transport: asyncio.Transport,
-        on_lost: OnLost,
+        self, socket: web.WebSocketResponse, writer: AbstractStreamWriter, transport: asyncio.Transport, on_lost: OnLost
     ) -> None:
         self.write = transport.write
         self.pending = transport.get_write_buffer_size

@@ -15,17 +15,8 @@ from triplewire.http.ports import ThreadPool
 from triplewire.http.resources.bulk import BULK_LINES
 from triplewire.model.clock import Clock
 from triplewire.model.errors import TriplewireError
+from triplewire.storage.registry import subscriptions
 from triplewire.storage.registry.ports import Registry, RegistryChange
-from triplewire.storage.registry.subscriptions import (
-    EXPIRY,
-    LEASE,
-    SUBSCRIPTION,
-    Lease,
-    expiry_key,
-    lease_from_change,
-    lease_to_value,
-    parse_expiry_key,
-)
 
 LeaseEntry = tuple[str, str, Mapping[str, Any] | None]
 
@@ -41,7 +32,7 @@ class Leases:
         self._listeners: Counter[str] = Counter()
         self._left: dict[str, int] = {}
         """Times when the last listener left, until the next sweep."""
-        self._leases: dict[str, Lease] = {}
+        self._leases: dict[str, subscriptions.Lease] = {}
         """Leases of subscriptions with listeners, as they were last renewed here."""
 
     @asynccontextmanager
@@ -69,12 +60,12 @@ class Leases:
 
     def _renew(self, id: str, at: int | None = None) -> None:
         """Begin the lease of a subscription anew, if it has one."""
-        change = self._registry.get(LEASE, id)
+        change = self._registry.get(subscriptions.LEASE, id)
         if change is None or change.value is None:
             self._leases.pop(id, None)
             return
-        renewed = Lease.begun(id, change.value["seconds"], self._clock.now() if at is None else at)
-        self._registry.put([(LEASE, id, lease_to_value(renewed))])
+        renewed = subscriptions.Lease.begun(id, change.value["seconds"], self._clock.now() if at is None else at)
+        self._registry.put([(subscriptions.LEASE, id, subscriptions.lease_to_value(renewed))])
         self._leases[id] = renewed
 
     def _sweep(self, last_use: Mapping[str, int]) -> None:
@@ -90,7 +81,7 @@ class Leases:
     def _end_expired(self, last_use: Mapping[str, int]) -> int:
         """Look at leases that may have expired, boundedly many; return how many."""
         now = self._clock.now()
-        due = self._registry.list(EXPIRY, below=expiry_key(now + 1), limit=BULK_LINES)
+        due = self._registry.list(subscriptions.EXPIRY, below=subscriptions.expiry_key(now + 1), limit=BULK_LINES)
         entries = [entry for each in due for entry in self._settle(each, last_use, now)]
         if entries:
             self._registry.put(entries)
@@ -98,21 +89,21 @@ class Leases:
 
     def _settle(self, expiry: RegistryChange, last_use: Mapping[str, int], now: int) -> Iterator[LeaseEntry]:
         """Yield the end of a lease that has expired, or the next expiry of one that has not."""
-        id = parse_expiry_key(expiry)
-        change = self._registry.get(LEASE, id)
-        yield EXPIRY, expiry.key, None
+        id = subscriptions.parse_expiry_key(expiry)
+        change = self._registry.get(subscriptions.LEASE, id)
+        yield subscriptions.EXPIRY, expiry.key, None
         if change is None:
             return
-        lease = lease_from_change(change)
+        lease = subscriptions.lease_from_change(change)
         # No client could listen while no edge ran: a lease lasts its time from when this one was started.
         uses = [self._started, *([last_use[id]] if id in last_use else [])]
-        until = max(lease.until, *(Lease.begun(id, lease.seconds, at).until for at in uses))
+        until = max(lease.until, *(subscriptions.Lease.begun(id, lease.seconds, at).until for at in uses))
         if until > now:
-            yield EXPIRY, expiry_key(until, id), {}
+            yield subscriptions.EXPIRY, subscriptions.expiry_key(until, id), {}
         else:
-            yield SUBSCRIPTION, id, None
-            yield LEASE, id, None
+            yield subscriptions.SUBSCRIPTION, id, None
+            yield subscriptions.LEASE, id, None
 
 
-def _microseconds(lease: Lease) -> int:
+def _microseconds(lease: subscriptions.Lease) -> int:
     return round(lease.seconds * 1_000_000)

@@ -268,12 +268,7 @@ class Transports:
         return connection.response
 
     async def _poll(
-        self,
-        request: web.Request,
-        poll: PollRequest,
-        options: DeliveryOptions,
-        subjects: Subscribables,
-        merger: Merger,
+        self, request: web.Request, poll: PollRequest, options: DeliveryOptions, subjects: Subscribables, merger: Merger
     ) -> web.StreamResponse:
         missed = any(each.earliest is not None for each in subjects)
         first = render_greeting(options.format, merger.id(merger.token), subjects) if missed else b""

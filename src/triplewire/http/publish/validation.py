@@ -22,13 +22,7 @@ from triplewire.http.openapi import resource_operations, routes_of, serves
 from triplewire.http.publish.items import PublishItem, split_items
 from triplewire.http.resources.bodies import json_response, negotiate_rdf, read_body_within
 from triplewire.model import Event, format_position
-from triplewire.model.errors import (
-    BadRequest,
-    InputError,
-    ShapeViolation,
-    TriplewireError,
-    Unavailable,
-)
+from triplewire.model.errors import BadRequest, InputError, ShapeViolation, TriplewireError, Unavailable
 from triplewire.model.events import parse_payload
 from triplewire.rdf import find_syntax, to_ntriples
 from triplewire.rdf.serializer import find_frame, write_fragment

@@ -154,7 +154,6 @@ def _parse_positions(named: object) -> list[int] | None:
         raise InvalidField("positions", "positions must be a list of positions such as 000000000000002a")
     if len(named) > PAGE_ENTRIES:
         raise InvalidField(
-            "positions",
-            f"{len(named)} positions are too many at once; name at most {PAGE_ENTRIES}, or none",
+            "positions", f"{len(named)} positions are too many at once; name at most {PAGE_ENTRIES}, or none"
         )
     return [parse_position(each) for each in named] or None
