@@ -124,8 +124,8 @@ def test_what_neither_has_is_told() -> None:
         stores.log.trim(LogRetention(size=0), before=6)
         chronicle = EventHistory(stores.log, kept)
         first = chronicle.page(1, 6, 10)
-        second = chronicle.page(first.reached, 6, 10)
-    assert (first.entries["position"].to_pylist(), first.reached) == ([2, 3], 3)
+        second = chronicle.page(first.position, 6, 10)
+    assert (first.entries["position"].to_pylist(), first.position) == ([2, 3], 3)
     assert (second.entries["position"].to_pylist(), second.after, second.begin) == ([6], 3, 6)
 
 
@@ -138,6 +138,6 @@ def test_a_page_of_the_log_is_cut_by_the_size_of_its_text(kind: str) -> None:
         while after < 6:
             page = chronicle.page(after, 6, 10)
             pages.append(page.entries["position"].to_pylist())
-            after = page.reached
+            after = page.position
         assert pages == [[1, 2], [3, 4], [5, 6]]
         assert chronicle.read(0, 6, 10)["position"].to_pylist() == [1, 2, 3, 4, 5, 6]

@@ -110,4 +110,4 @@ class LogPage:
 def parse_log_page(body: bytes) -> LogPage:
     table = pa.ipc.open_stream(body).read_all()
     positions = {name.decode(): parse_position(value.decode()) for name, value in table.schema.metadata.items()}
-    return LogPage(table.replace_schema_metadata(), positions["reached"], positions.get("earliest"))
+    return LogPage(table.replace_schema_metadata(), positions["position"], positions.get("earliest"))

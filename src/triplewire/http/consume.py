@@ -329,7 +329,7 @@ class EventPageEndpoint:
     @serves(stream_operations.READ)
     async def page(self, request: web.Request) -> web.Response:
         """Answer with an Arrow stream of events in order. Its metadata have the position up to which these are all
-        (`reached`), and the first position that is kept (`earliest`) if some in the range are lost."""
+        (`position`), and the first position that is kept (`earliest`) if some in the range are lost."""
         body = await self.threads.run(self._read, _parse_range(request), caller(request))
         return web.Response(body=body, content_type=ARROW)
 
@@ -337,15 +337,15 @@ class EventPageEndpoint:
         end = min(wanted.end, self.log.head())
         if end <= wanted.after:
             return _write_arrow(self.log.read(START, START, 1), wanted.after, None)
-        reached = self.log.page_end(wanted.after, end, self.size)
-        entries = self.log.read(wanted.after, reached, self.limit)
+        position = self.log.page_end(wanted.after, end, self.size)
+        entries = self.log.read(wanted.after, position, self.limit)
         if entries.num_rows == self.limit:
-            reached = entries["position"][-1].as_py()
+            position = entries["position"][-1].as_py()
         if wanted.stream is not None:
             entries = entries.filter(pc.equal(entries["stream"], wanted.stream))
         visibility = visibility_of(principal, Verb.CONSUME, self.policies.current().policy)
         entries = entries if visibility is None else redact_entries(visibility, entries)
-        return _write_arrow(entries, reached, find_gap(self.log, None, wanted.after, wanted.stream))
+        return _write_arrow(entries, position, find_gap(self.log, None, wanted.after, wanted.stream))
 
 
 def _parse_range(request: web.Request) -> EventRange:
@@ -355,8 +355,8 @@ def _parse_range(request: web.Request) -> EventRange:
     return EventRange(after, end, check_stream_name(query["stream"]) if "stream" in query else None)
 
 
-def _write_arrow(entries: pa.Table, reached: int, gap: Gap | None) -> bytes:
-    metadata = {"reached": format_position(reached)}
+def _write_arrow(entries: pa.Table, position: int, gap: Gap | None) -> bytes:
+    metadata = {"position": format_position(position)}
     metadata |= {} if gap is None else {"earliest": format_position(gap.earliest)}
     table = entries.select(MATCHED_COLUMNS).replace_schema_metadata(metadata)
     sink = pa.BufferOutputStream()

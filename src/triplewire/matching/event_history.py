@@ -56,7 +56,7 @@ class EventPage:
     anything: events at these positions are lost. Usually there are no such positions."""
 
     entries: pa.Table
-    reached: int
+    position: int
     after: int
     begin: int
 
@@ -81,7 +81,7 @@ class EventHistory:
         while limit > 0 and after < through:
             page = self.page(after, through, limit)
             found.append(page.entries)
-            after, limit = page.reached, limit - page.entries.num_rows
+            after, limit = page.position, limit - page.entries.num_rows
         return pa.concat_tables(found) if found else self.log.read(after, after, 1).select(MATCHED_COLUMNS)
 
     def page(self, after: int, through: int, limit: int, predicates: Sequence[str] = ()) -> EventPage:
@@ -94,11 +94,11 @@ class EventHistory:
         known = self.archive.head() if self.archive is not None and begin > after + 1 else START
         end = min(through, begin - 1, known)
         if self.archive is not None and end > after:
-            older, reached = self.archive.page(after, end, limit, predicates)
-            if older.num_rows or reached < end:
-                return EventPage(older, reached, reached, reached)
-        reached = enough if entries.num_rows < limit else entries["position"][-1].as_py()
-        return EventPage(entries, reached, max(after, known), begin)
+            older, position = self.archive.page(after, end, limit, predicates)
+            if older.num_rows or position < end:
+                return EventPage(older, position, position, position)
+        position = enough if entries.num_rows < limit else entries["position"][-1].as_py()
+        return EventPage(entries, position, max(after, known), begin)
 
     def begin(self) -> int:
         """The position of the oldest event in the log, even if it was erased."""

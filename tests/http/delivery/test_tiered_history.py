@@ -132,8 +132,8 @@ class Reader:
             self.gaps.append(page.gap)
             self.told = page.gap.last
         self.heard += page.entries["position"].to_pylist()
-        assert page.reached > self.cursor
-        self.cursor = page.reached
+        assert page.position > self.cursor
+        self.cursor = page.position
         return page
 
 
@@ -211,9 +211,9 @@ def test_the_log_alone_has_what_it_was_told_and_the_archive_the_rest(kind: str) 
             (2, "application/n-quads", '{"X-Y":"z"}'),
             (3, "application/n-quads", '{"X-Y":"z"}'),
         ]
-        assert (old.reached, old.gap) == (3, None)
+        assert (old.position, old.gap) == (3, None)
         assert new.entries.to_pylist() == stores.log.read(3, 6, 10).to_pylist()
-        assert (new.reached, new.gap) == (6, None)
+        assert (new.position, new.gap) == (6, None)
 
 
 @pytest.mark.parametrize("kind", TWIN_KINDS)

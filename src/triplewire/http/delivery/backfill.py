@@ -101,7 +101,7 @@ class SubscriptionBackfill:
         evaluator = evaluator or self._make_evaluator(interval)
         page = self.events.page(after, end, self.limit, evaluator.predicates)
         frames = evaluator.frames(page.entries, format)
-        if page.reached < interval.stop - 1:
+        if page.position < interval.stop - 1:
             with self._lock:
                 self._evaluators.put(key, evaluator)
         return page, frames
@@ -160,9 +160,9 @@ class BackfillHistory:
             return None
         after = max(cursor, interval.start)
         page, frames = self._backfill.read(interval, after, min(begin, interval.stop) - 1, format)
-        reached = interval.stop if page.reached >= interval.stop - 1 else page.reached
+        position = interval.stop if page.position >= interval.stop - 1 else page.position
         # The position lets a client resume without the same work, and shows whether it is still there.
-        return frames.with_position(reached, format).with_prefix(self._gap(after, page, format)), reached
+        return frames.with_position(position, format).with_prefix(self._gap(after, page, format)), position
 
     def _find_interval(self, cursor: int, begin: int, versions: Sequence[Subscription]) -> MatchInterval | None:
         """Return the interval of the events after the cursor. The outbox has no matches on events that the log has
@@ -179,9 +179,9 @@ class BackfillHistory:
 
     def _gap(self, after: int, page: EventPage, format: MessageFormat) -> bytes:
         """Render the gap before a page; nothing if there is none, or it was reported."""
-        after, self._reported = max(after, self._reported), page.reached
+        after, self._reported = max(after, self._reported), page.position
         gap = find_gap(self._backfill.log, self._backfill.archive, after, self._subscription.stream)
-        if gap is None or gap.first > page.reached:
+        if gap is None or gap.first > page.position:
             return b""
         self._reported = max(self._reported, gap.last)
         return gap_notice(format, after, gap.earliest)

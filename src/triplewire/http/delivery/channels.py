@@ -83,13 +83,13 @@ class Listener:
         encoding = self.options.encoding
         self.connection.write(self.options.frame(encoding.head + encoding.alone(message)))
 
-    async def replay(self, frames: Frames, reached: int) -> None:
-        """Write a step of history at the client's pace; with it everything up to `reached` was written."""
+    async def replay(self, frames: Frames, position: int) -> None:
+        """Write a step of history at the client's pace; with it everything up to `position` was written."""
         await self.connection.drained()
         fresh = frames.after(self.cursor)
         if fresh.positions:
             self.connection.write(self.options.encode_alone(fresh.joined))
-        self.cursor = max(self.cursor, reached)
+        self.cursor = max(self.cursor, position)
 
     def write(self, message: bytes) -> None:
         """Write a message for this listener alone, while it is in no context."""

@@ -153,7 +153,7 @@ class EntryPage:
     """New entries, and the position up to which these are all. At `policy_change`, if there is one, they end."""
 
     entries: pa.Table
-    reached: int
+    position: int
     policy_change: int | None
     erasure: int = START
     """Erasures that were known before it was read, for the replay cache."""
@@ -209,10 +209,10 @@ class LogEventSource:
         entries = self._log.read(after, head, self._context.limit)
         if self._log.floor() > after:
             return None
-        reached = head if entries.num_rows < self._context.limit else entries.column("position")[-1].as_py()
-        change = self.visibility.find_change(after, reached)
+        position = head if entries.num_rows < self._context.limit else entries.column("position")[-1].as_py()
+        change = self.visibility.find_change(after, position)
         if change is None:
-            return EntryPage(entries, reached, None)
+            return EntryPage(entries, position, None)
         return EntryPage(entries.filter(pc.less(entries["position"], change)), change, change)
 
     def _send_outdated_back(self) -> None:
@@ -267,13 +267,13 @@ class EventSource(LogEventSource):
     def _read(self, after: int, head: int) -> EntryPage | None:
         erasure = self._recent.check_erasures()
         page = super()._read(after, head)
-        return None if page is None else EntryPage(page.entries, page.reached, page.policy_change, erasure)
+        return None if page is None else EntryPage(page.entries, page.position, page.policy_change, erasure)
 
     async def _deliver(self, page: EntryPage, after: int) -> None:
-        self.topic.position = page.reached
+        self.topic.position = page.position
         self.latest.note(page.entries)
         parts = dict(self._split(page.entries))
-        self._recent.keep(parts, after, page.reached, page.erasure, {view.stream for view in self.topic})
+        self._recent.keep(parts, after, page.position, page.erasure, {view.stream for view in self.topic})
         for stream, entries in parts.items():
             view = StreamView(stream)
             if view in self.topic:

@@ -111,7 +111,7 @@ class FilteredEventSource(LogEventSource):
 
     async def _deliver(self, page: EntryPage, after: int) -> None:
         # Clients that enter from here on have all of this from history; those that are here are in these views.
-        views, self.topic.position = {*self.topic}, page.reached
+        views, self.topic.position = {*self.topic}, page.position
         plugins = self.topic.plugins
         self.topic.plugins = {view: plugins[view] for view in views if view in plugins}
         try:
@@ -154,7 +154,7 @@ class FilteredHistory:
         return self.stream.floor
 
     async def step(self, cursor: int, format: MessageFormat) -> tuple[Frames, int]:
-        table, reached = await self.stream.page(cursor)
+        table, position = await self.stream.page(cursor)
         undecided: Sequence[int] = ()
         if table.num_rows:
             plugins = {} if self.plugin is None else {self.view: self.plugin}
@@ -163,7 +163,7 @@ class FilteredHistory:
                 raise HistoryFailed(result.failed[self.view])
             table, undecided = result.passed[self.view], result.undecided.get(self.view, ())
         frames = await self.stream.render(table, format)
-        return _add_undecided(frames, undecided, format).with_position(reached, format), reached
+        return _add_undecided(frames, undecided, format).with_position(position, format), position
 
 
 def _render_with_undecided(messages: CachedMessages, undecided: Sequence[int], format: MessageFormat) -> Frames:

@@ -225,6 +225,6 @@ class LaneHistory:
             # That lane is not there yet, and matches of the next must not come before its own.
             await asyncio.sleep(OUTBOX_POLL_SECONDS)
             return NO_FRAMES, cursor
-        frames, reached = await span.history.step(cursor, format)
+        frames, position = await span.history.step(cursor, format)
         end = self.spans[number + 1].start
-        return frames.up_to(end), min(reached, end)
+        return frames.up_to(end), min(position, end)

@@ -65,7 +65,7 @@ class SourceCursor(Generic[Key]):
         self._waiting: deque[tuple[int, bytes]] = deque()
 
     @property
-    def reached(self) -> int:
+    def position(self) -> int:
         """Position up to which all messages were taken or wait here."""
         if self.last is not None:
             return END
@@ -81,11 +81,11 @@ class SourceCursor(Generic[Key]):
         history, topic = self.subject.history, self.subject.topic
         if self._cursor < max(topic.position, history.floor):
             try:
-                frames, reached = await history.step(self._cursor, self._format)
+                frames, position = await history.step(self._cursor, self._format)
             except HistoryFailed as error:
                 return self._merger.send_away(error.last)
             self._keep(frames.after(self._cursor))
-            self._cursor = max(self._cursor, reached)
+            self._cursor = max(self._cursor, position)
         if not self._dropped and self._cursor >= max(topic.position, history.floor):
             self.live = True
             topic.attach(self.subject.key, self, history)
@@ -193,10 +193,10 @@ class Merger:
         return name in self._cursors
 
     @property
-    def reached(self) -> int:
+    def position(self) -> int:
         """Position up to which everything was given out: beyond the token, while no message waits."""
         waits = any(each.waits for each in self._cursors.values())
-        least = min((each.reached for each in self._cursors.values()), default=END)
+        least = min((each.position for each in self._cursors.values()), default=END)
         return self.token.position if waits or least == END else max(least, self.token.position)
 
     def id(self, token: ResumeToken) -> str:
@@ -244,7 +244,7 @@ class Merger:
             if batch or self.sent_away is not None:
                 return batch
             if behind := [each for each in self._cursors.values() if not each.live and each.last is None]:
-                await min(behind, key=lambda each: each.reached).fetch()
+                await min(behind, key=lambda each: each.position).fetch()
                 continue
             short = self.token.position < least
             self._blocked |= short
@@ -258,7 +258,7 @@ class Merger:
         """Return the messages that can be given out now."""
         messages = self._take_late()
         timely = [each for name, each in self._cursors.items() if name not in self._late]
-        horizon = min((each.reached for each in timely), default=self.token.position)
+        horizon = min((each.position for each in timely), default=self.token.position)
         taken = (each for cursor in timely for each in cursor.take(horizon))
         messages += sorted(each for each in taken if each[0] > self.token)
         if horizon != END:
@@ -274,7 +274,7 @@ class Merger:
         for name in tuple(self._late):
             cursor = self._cursors[name]
             taken += cursor.take(self.token.position)
-            if cursor.reached >= self.token.position:
+            if cursor.position >= self.token.position:
                 self._late.discard(name)
         return taken
 

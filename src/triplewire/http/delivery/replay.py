@@ -97,7 +97,7 @@ class HistoryPage:
     since the client was last told."""
 
     entries: pa.Table
-    reached: int
+    position: int
     gap: Gap | None = None
 
 
@@ -151,7 +151,7 @@ class TieredHistory:
             # Entries that were lost during the reading may be in the page, earlier ones are not: read again.
             lost = last
         first = max(after, known_loss) + 1
-        return HistoryPage(page.entries, page.reached, Gap(first, lost)) if lost >= first else page
+        return HistoryPage(page.entries, page.position, Gap(first, lost)) if lost >= first else page
 
     def _read_tier(self, stream: str, after: int, end: int, limit: int) -> HistoryPage:
         # The log first: entries that are trimmed meanwhile are in the archive when that is asked.
@@ -161,14 +161,14 @@ class TieredHistory:
         archive_end = min(end, self.log.begin() - 1, self.archive.head())
         if archive_end <= after:
             return logged
-        entries, reached = self.archive.page(after, archive_end, limit, stream=stream)
-        return HistoryPage(_with_syntax(entries), reached) if entries.num_rows or reached < archive_end else logged
+        entries, position = self.archive.page(after, archive_end, limit, stream=stream)
+        return HistoryPage(_with_syntax(entries), position) if entries.num_rows or position < archive_end else logged
 
     def _read_log(self, stream: str, after: int, end: int, limit: int) -> HistoryPage:
         page_end = self.log.page_end(after, end, self.size)
         entries = self.log.read(after, page_end, limit)
-        reached = page_end if entries.num_rows < limit else entries["position"][-1].as_py()
-        return HistoryPage(entries.filter(pc.equal(entries["stream"], stream)), reached)
+        position = page_end if entries.num_rows < limit else entries["position"][-1].as_py()
+        return HistoryPage(entries.filter(pc.equal(entries["stream"], stream)), position)
 
 
 def _with_syntax(entries: pa.Table) -> pa.Table:
@@ -208,8 +208,8 @@ class StreamHistory:
         return START
 
     async def step(self, cursor: int, format: MessageFormat) -> tuple[Frames, int]:
-        table, reached = await self.page(cursor)
-        return await self.render(table, format), reached
+        table, position = await self.page(cursor)
+        return await self.render(table, format), position
 
     async def page(self, cursor: int) -> tuple[pa.Table, int]:
         """Return the next events above the cursor, boundedly many, and the position up to which these are all."""
@@ -220,16 +220,16 @@ class StreamHistory:
         self._check()
         if page.gap is not None:
             self._known_loss = page.gap.last
-            self._gap = (page.gap, page.reached)
-        return page.entries, page.reached
+            self._gap = (page.gap, page.position)
+        return page.entries, page.position
 
     async def render(self, table: pa.Table, format: MessageFormat) -> Frames:
         """Render events, with the gap before them if there is one."""
         frames = await self._threads.run(render_events, EntryPieces(table), format) if table.num_rows else NO_FRAMES
         if self._gap is None:
             return frames
-        (gap, reached), self._gap = self._gap, None
-        frames = frames if frames.parts else frames.with_position(reached, format)
+        (gap, position), self._gap = self._gap, None
+        frames = frames if frames.parts else frames.with_position(position, format)
         return frames.with_prefix(gap_notice(format, gap.first - 1, gap.earliest))
 
 

@@ -350,7 +350,7 @@ class LdesHistories:
                     text = entry["text"] if visible is None else visible.redacted(stream, entry["event"], entry["text"])
                     if text is not None:
                         yield {**entry, "text": text}
-                after = found.reached
+                after = found.position
 
     def _leaf(self, volume: StreamVolume, number: int) -> Segment:
         if volume.open is not None and number == volume.open.number:

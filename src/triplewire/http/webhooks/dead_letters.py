@@ -108,7 +108,7 @@ class DeadLetters:
 
 def webhook_status_document(hook: Webhook, progress: WebhookProgress | None) -> WebhookStatusDocument:
     """A webhook and its progress, without its secret."""
-    reached = progress or WebhookProgress(hook.begin)
+    current = progress or WebhookProgress(hook.begin)
     return WebhookStatusDocument(
         id=hook.id,
         dialect=hook.dialect.value,
@@ -118,10 +118,10 @@ def webhook_status_document(hook: Webhook, progress: WebhookProgress | None) -> 
         topic=ABSENT if hook.stream is None else hook.topic,
         created=format_timestamp(hook.created),
         expires=ABSENT if hook.until == END else format_timestamp(hook.until),
-        position=format_position(reached.position),
-        failures=reached.failures,
-        parked=reached.parked,
-        reason=reached.reason or ABSENT,
+        position=format_position(current.position),
+        failures=current.failures,
+        parked=current.parked,
+        reason=current.reason or ABSENT,
     )
 
 

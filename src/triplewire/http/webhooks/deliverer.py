@@ -166,7 +166,7 @@ class Deliverer:
     def note_idle(self) -> None:
         """Store the position that it read up to while there was nothing to deliver."""
         if self._idle is not None:
-            self._advance(self._idle.reached)
+            self._advance(self._idle.position)
 
     async def replay(self, positions: Sequence[int]) -> None:
         """Deliver dead letters again, each once, until one is not accepted. A pending retry is made at once."""
@@ -266,13 +266,13 @@ class Deliverer:
         cursor = position - 1
         subject = await self._context.find(self.hook, cursor)
         while cursor < position:
-            frames, reached = await subject.history.step(cursor, WEBHOOK_FORMATS[self.hook.format])
+            frames, end = await subject.history.step(cursor, WEBHOOK_FORMATS[self.hook.format])
             for at, part in zip(frames.positions, frames.parts, strict=True):
                 if at == position:
                     return part
-            if reached <= cursor:
+            if end <= cursor:
                 break
-            cursor = reached
+            cursor = end
         return b""
 
     async def _pause(self, seconds: float) -> None:

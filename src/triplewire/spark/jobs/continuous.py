@@ -188,7 +188,7 @@ class ContinuousDriver:
         after = backfill.begins - 1
         while after < batch.after:
             page = history.page(after, batch.after, CONTINUOUS_EVENTS)
-            number, after = next(pages), page.reached
+            number, after = next(pages), page.position
             blocks = list(pack_table(page.entries))
             if blocks:
                 frame = self._job.spark.createDataFrame(pa.Table.from_batches(blocks))
