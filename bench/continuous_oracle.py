@@ -245,11 +245,11 @@ def expect_rows(
 def check_rows(found: AnswerRows, right: AnswerRows) -> None:
     """Raises Disagreement unless both hold the same answers, each as often."""
     if len(found) != len(right):
-        raise Disagreement(f"{len(found)} answers were told, and there are {len(right)}")
+        raise Disagreement(f"{len(found)} answers were delivered, and there are {len(right)}")
     if (found.ordered != right.ordered).any():
         at = int(np.flatnonzero((found.ordered != right.ordered).any(axis=1))[0])
         ours, theirs = (tuple(each.ordered[at].tolist()) for each in (found, right))
-        raise Disagreement(f"(group, newest, oldest) {ours} was told where {theirs} is right")
+        raise Disagreement(f"(group, newest, oldest) {ours} was delivered where {theirs} is right")
 
 
 def check_sample(
@@ -267,7 +267,7 @@ def check_sample(
     for question in asked:
         right, found = query_oxigraph(workload, question, published), delivered.of_group(groups[question])
         if right != found:
-            raise Disagreement(f"{question}: told and not right {found - right}, right and not told {right - found}")
+            raise Disagreement(f"{question}: delivered and wrong {found - right}, right and missing {right - found}")
         count += right.total()
     return {"questions": len(asked), "solutions": count}
 

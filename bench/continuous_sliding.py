@@ -149,8 +149,8 @@ class TickPublisher:
         self.ended = time.time()
 
     async def listen(self) -> None:
-        async for told in self.client.consume(INTO, "earliest"):
-            self.heard.setdefault(told["event"], round(time.time() * _MICRO))
+        async for message in self.client.consume(INTO, "earliest"):
+            self.heard.setdefault(message["event"], round(time.time() * _MICRO))
 
     async def settle(self) -> None:
         """Wait until the last window that counts was reported, or patience ends."""
@@ -231,11 +231,11 @@ def check_reports(reports: list[WindowReport], numbers: Codes, received: Codes) 
     for each in reports:
         inside = (received >= each.end - WIDTH * _MICRO) & (received < each.end)
         right = expect_means(numbers[inside])
-        told = {platform: (count, round(mean * count * 10)) for platform, (count, mean) in each.rows.items()}
-        if told != right:
-            wrong = min(key for key in told.keys() | right.keys() if told.get(key) != right.get(key))
+        reported = {platform: (count, round(mean * count * 10)) for platform, (count, mean) in each.rows.items()}
+        if reported != right:
+            wrong = min(key for key in reported.keys() | right.keys() if reported.get(key) != right.get(key))
             raise Disagreement(
-                f"the window that ended at {each.end} says of platform {wrong} {told.get(wrong)}, "
+                f"the window that ended at {each.end} says of platform {wrong} {reported.get(wrong)}, "
                 f"and {right.get(wrong)} is right (values, and their sum in tenths)"
             )
         rows += len(right)
@@ -367,5 +367,5 @@ def _note_answers(answers: IO[bytes], answered: dict[int, int]) -> None:
     """Note when the last row of each window came, by the end of the window; milliseconds from the first event."""
     step = STEP * 1_000
     for line in answers:
-        told = json.loads(line)
-        answered[told["newest"] // step * step + step] = told["at"]
+        reported = json.loads(line)
+        answered[reported["newest"] // step * step + step] = reported["at"]

@@ -13,7 +13,6 @@ from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import jwt
 import orjson
@@ -22,7 +21,7 @@ from jwt.algorithms import ECAlgorithm
 
 from bench.edge_dialects import measure_dialects
 from bench.edge_webhooks import measure_webhooks
-from bench.harness import Machine, Report, Say, make_directory, measure_cpu
+from bench.harness import Machine, Report, Say, make_directory, make_entries, measure_cpu
 from bench.processes import HOST, edge_settings, start_edges
 from triplewire.matching.matcher import Matcher
 from triplewire.matching.prepared_queries import lift_request
@@ -33,7 +32,6 @@ from triplewire.model.terms import RDF_TYPE, XSD
 from triplewire.security import Visibility
 from triplewire.security.visibility import PatternSet
 from triplewire.service.processes import ChildProcess
-from triplewire.storage.log.appending import entries_table
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
 
@@ -175,7 +173,7 @@ def _sign_token(home: Path) -> tuple[Path, str]:
 
 
 def measure_policies() -> Report:
-    """Measure events from publisher to listener with each policy; and through matching, for owners who see so much."""
+    """Measure events from publisher to listener with each policy; and matching for owners under it."""
 
     def publish(client: EdgeClient) -> None:
         first, client.sent = client.sent, client.sent + EVENTS
@@ -205,7 +203,7 @@ def _measure_matching() -> dict[str, list[float]]:
     taken: dict[str, list[float]] = {name: [] for name in matchers}
     for number in range(ROUNDS + 1):
         first = SUBSCRIPTIONS + 1 + number * EVENTS
-        batch = entries_table([[_make_row(first + each) for each in range(EVENTS)]])
+        batch = make_entries(_make_row(first + each) for each in range(EVENTS))
         for name, matcher in matchers.items():
             began = time.process_time()
             matcher.match(batch)
@@ -249,9 +247,8 @@ def _write_event(number: int) -> str:
     return "".join(f"{line} <urn:bench:event:{number}> .\n" for line in lines)
 
 
-def _make_row(number: int) -> tuple[Any, ...]:
-    text = "\n".join(_make_quads(number))
-    return (number, "bench", f"urn:bench:event:{number}", text, None, None, 0, 0, "application/n-quads", None)
+def _make_row(number: int) -> Report:
+    return {"position": number, "event": f"urn:bench:event:{number}", "text": "\n".join(_make_quads(number))}
 
 
 PARTS: Mapping[str, Callable[[], Report]] = {

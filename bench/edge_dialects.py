@@ -11,7 +11,7 @@ from statistics import median
 
 import pyarrow as pa
 
-from bench.harness import Report
+from bench.harness import Report, make_entries
 from triplewire.http.delivery.options import FORMATS
 from triplewire.http.dialects.ldes import LdesAddresses, write_members
 from triplewire.http.dialects.mercure import MERCURE
@@ -19,7 +19,7 @@ from triplewire.http.formats.messages import EntryPieces, MessageFormat
 from triplewire.http.publish.validation import ShaclValidator
 from triplewire.http.webhooks.deliverer import WEBHOOK_FORMATS as HOOK_FORMATS
 from triplewire.http.webhooks.deliverer import WEBHOOK_JSON
-from triplewire.model import ENTRIES, EventHeaders, format_position
+from triplewire.model import EventHeaders, format_position
 from triplewire.model.terms import RDF_TYPE, XSD
 from triplewire.rdf import TURTLE, decode, new_id, to_nquads
 from triplewire.rdf.envelopes import CLOUD_EVENT, JELLY, MESSAGES, NDJSON, QUADS, ZTREAMY, Envelope
@@ -54,12 +54,11 @@ _SECRET = new_secret()
 def make_events(count: int) -> pa.Table:
     """Return events of five quads as the log holds them."""
     at = 1_794_731_400_000_000
-    rows = [
-        (n + 1, "bench", f"{EX}event/{n}", _write_text(n, "C"), "roof", None, at + n, at + n, N_QUADS.media_type, None)
+    return make_entries(
+        {"position": n + 1, "event": f"{EX}event/{n}", "text": _write_text(n, "C"), "source": "roof"}
+        | {"time": at + n, "received": at + n}
         for n in range(count)
-    ]
-    columns = (pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), ENTRIES, strict=True))
-    return pa.Table.from_arrays([*columns], schema=ENTRIES)
+    )
 
 
 def _write_text(number: int, unit: str) -> str:

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pyarrow as pa
 
+from triplewire.model import ENTRIES
 from triplewire.model.errors import TriplewireError, Unavailable
 
 Say = Callable[[str], None]
@@ -188,6 +190,12 @@ def flatten(report: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]
     for name, value in report.items():
         rows += flatten(value, f"{prefix}{name}.") if isinstance(value, Mapping) else [(prefix + name, value)]
     return rows
+
+
+def make_entries(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Return log entries, each with at least a position, an event and its text."""
+    usual = {"stream": "bench", "time": 0, "received": 0, "syntax": "application/n-quads"}
+    return pa.Table.from_pylist([{**usual, **row} for row in rows], schema=ENTRIES)
 
 
 def check_count(subject: str, found: int, right: int, words: str) -> None:

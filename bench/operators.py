@@ -16,15 +16,14 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-import pyarrow as pa
 from rich.console import RenderableType
 
-from bench.harness import Machine, Report, Say, check_count
+from bench.harness import Machine, Report, Say, check_count, make_entries
 from bench.tables import list_rows
 from triplewire.matching.filters import document_query
 from triplewire.matching.matcher import Matcher
 from triplewire.matching.shapes import lift
-from triplewire.model import ENTRIES, Kind, Subscription
+from triplewire.model import Kind, Subscription
 from triplewire.model.terms import XSD
 from triplewire.storage.registry.ontologies import ONTOLOGY, LoadedOntology, ontology_to_value
 from triplewire.storage.registry.ports import RegistryChange
@@ -139,11 +138,9 @@ class SizedMatcher:
         rows = []
         for number in numbers:
             self._position += 1
-            event = f"{BASE}event/{self._position}"
             text = self._example.write_event(number, refused=refused)
-            headers = {"stream": "bench", "time": 0, "received": 0, "syntax": "application/n-quads"}
-            rows.append({"position": self._position, "event": event, "text": text, **headers})
-        entries = pa.Table.from_pylist(rows, schema=ENTRIES)
+            rows.append({"position": self._position, "event": f"{BASE}event/{self._position}", "text": text})
+        entries = make_entries(rows)
         began = time.perf_counter()
         found = self._matcher.match(entries)
         seconds = time.perf_counter() - began

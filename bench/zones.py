@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 from rich.console import RenderableType
 
-from bench.harness import Report, Say, describe_machine
+from bench.harness import Report, Say, describe_machine, make_entries
 from bench.plots import BLUE, GREY, RED, SILVER, draw_line, draw_rect, draw_sheet, draw_text, draw_titles
 from bench.tables import list_rows
 from triplewire.model.terms import RDF_TYPE, TW, XSD
@@ -32,7 +32,6 @@ from triplewire.storage.lake.data_files import connect_duckdb
 from triplewire.storage.lake.keys import KEYED, QuadPoint, row_points
 from triplewire.storage.lake.rebalancing import ZONE_SAMPLE, plan_rebalance
 from triplewire.storage.lake.zones import ZoneLayout, zone_expression
-from triplewire.storage.log.appending import entries_table
 
 QUADS = 10
 BATCH = 500
@@ -106,10 +105,8 @@ def _explode_tweets(count: int, size: int) -> Iterator[pa.Table]:
     duck = connect_duckdb()
     for body in write_tweets(count, size):
         events = enumerate(decode(body, N_QUADS))
-        rows = [
-            (at, "tweets", each.id, each.text, "bench", None, 0, 0, N_QUADS.media_type, None) for at, each in events
-        ]
-        duck.register("entries", entries_table([rows]))
+        rows = ({"position": at, "stream": "tweets", "event": each.id, "text": each.text} for at, each in events)
+        duck.register("entries", make_entries(rows))
         yield pa.table(duck.sql(_EXPLODED))
 
 

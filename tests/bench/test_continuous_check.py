@@ -66,7 +66,7 @@ def test_what_is_right_agrees_in_any_order() -> None:
 
 
 def test_an_answer_that_is_missing_ends_the_run() -> None:
-    with pytest.raises(Disagreement, match="answers were told"):
+    with pytest.raises(Disagreement, match="answers were delivered"):
         check_rows(outcome(matches()[1:]).rows, expect_rows(SMALL, AT, GROUPS))
 
 

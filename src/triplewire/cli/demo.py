@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from threading import Event as Flag
 from typing import Any
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.panel import Panel
 from rich.table import Table
@@ -28,7 +28,7 @@ RATE = 40
 SPEED = 240.0
 """Simulated seconds in a second: a day of the city takes six minutes."""
 DAWN = 7
-"""The hour at which the city's day begins: the morning rush has something to tell at once."""
+"""The hour at which the city's day begins: the morning rush has incidents at once."""
 TICK_SECONDS = 0.5
 SHOWN = 12
 
@@ -42,7 +42,7 @@ query    curl {url}/sparql --data-urlencode \\
 
 @dataclass
 class DemoScreen:
-    """What the terminal shows."""
+    """The content of the terminal."""
 
     url: str
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -50,14 +50,25 @@ class DemoScreen:
     rate: float = 0.0
     health: Mapping[str, Any] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
-    said: deque[Text] = field(default_factory=lambda: deque(maxlen=SHOWN))
+    lines: deque[Text] = field(default_factory=lambda: deque(maxlen=SHOWN))
 
-    def tell(self, scenario: Scenario, sentence: str, delay: float) -> None:
+    def add(self, scenario: Scenario, sentence: str, delay: float) -> None:
         self.counts[scenario.name] = self.counts.get(scenario.name, 0) + 1
-        self.said.append(Text.assemble((f"{scenario.name:>14}  ", "cyan"), sentence, (f"  {delay:.1f} s", "dim")))
+        self.lines.append(Text.assemble((f"{scenario.name:>14}  ", "cyan"), sentence, (f"  {delay:.1f} s", "dim")))
 
     def __rich__(self) -> Group:
-        return Group(self._figures(), self._subscriptions(), self._notifications(), self._onwards())
+        waiting = [Text("no notification yet …", "dim")]
+        return Group(
+            self._figures(),
+            _make_panel(self._subscriptions(), "subscriptions, with their notifications"),
+            _make_panel(Group(*(self.lines or waiting)), "notifications, as they arrive"),
+            Panel(
+                Text(_CURL.format(url=self.url)),
+                title="your turn, in another terminal",
+                title_align="left",
+                subtitle="Ctrl-C stops everything",
+            ),
+        )
 
     def _figures(self) -> Table:
         table = Table.grid(padding=(0, 3))
@@ -71,24 +82,15 @@ class DemoScreen:
         )
         return table
 
-    def _subscriptions(self) -> Panel:
+    def _subscriptions(self) -> Table:
         table = Table.grid(padding=(0, 2))
-        for scenario in SCENARIOS:
-            table.add_row(
-                Text(scenario.name, "cyan"), scenario.title, f"{self.counts.get(scenario.name, 0):,}", style="default"
-            )
-        return Panel(table, title="subscriptions, and how often each was told", title_align="left", border_style="dim")
+        for each in SCENARIOS:
+            table.add_row(Text(each.name, "cyan"), each.title, f"{self.counts.get(each.name, 0):,}", style="default")
+        return table
 
-    def _notifications(self) -> Panel:
-        waiting = [Text("nothing has happened yet that anybody asked for …", "dim")]
-        lines = Group(*(self.said or waiting))
-        return Panel(lines, title="notifications, as they arrive", title_align="left", border_style="dim")
 
-    def _onwards(self) -> Panel:
-        text = Text(_CURL.format(url=self.url))
-        return Panel(
-            text, title="your turn, in another terminal", title_align="left", subtitle="Ctrl-C stops everything"
-        )
+def _make_panel(content: RenderableType, title: str) -> Panel:
+    return Panel(content, title=title, title_align="left", border_style="dim")
 
 
 def run_demo(broker: Supervisor, stop: Flag) -> None:
@@ -97,72 +99,57 @@ def run_demo(broker: Supervisor, stop: Flag) -> None:
 
 
 async def _demo(broker: Supervisor, stop: Flag) -> None:
-    scene, console = DemoScreen(broker.settings.url), Console()
+    screen, console = DemoScreen(broker.settings.url), Console()
     async with AsyncClient(broker.settings.url) as client:
-        listening = [asyncio.create_task(_listen(client, scene, each)) for each in await _subscriptions(client)]
-        listening.append(asyncio.create_task(_publish(client, scene)))
-        listening.append(asyncio.create_task(_look(client, scene)))
-        with Live(scene, console=console, refresh_per_second=4, screen=console.is_terminal) as live:
+        listeners = [_listen(client, screen, id, each) for id, each in await _subscribe(client)]
+        tasks = [asyncio.create_task(each) for each in (*listeners, _publish(client, screen), _look(client, screen))]
+        with Live(screen, console=console, refresh_per_second=4, screen=console.is_terminal) as live:
             while not stop.is_set():
                 broker.step()
                 await asyncio.sleep(0.1)
-                _raise_failure(listening)
+                for task in tasks:
+                    if task.done():
+                        task.result()
             live.refresh()
-        for task in listening:
+        for task in tasks:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
-    for line in scene.said:
+    for line in screen.lines:
         console.print(line)
 
 
-def _raise_failure(tasks: list[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        if task.done() and task.exception():
-            task.result()
+async def _subscribe(client: AsyncClient) -> list[tuple[str, Scenario]]:
+    """Return the subscriptions, those of an earlier run among them, by id."""
+    known = {each["sparql"]: each["id"] for each in await client.subscriptions() if each["stream"] == STREAM}
+    for each in SCENARIOS:
+        if each.sparql not in known:
+            known[each.sparql] = (await client.subscribe(each.sparql, kind=each.kind, stream=STREAM))["id"]
+    return [(known[each.sparql], each) for each in SCENARIOS]
 
 
-async def _subscriptions(client: AsyncClient) -> list[tuple[str, Scenario]]:
-    """Those of an earlier run go on; those that are missing are made."""
-    there = {each["sparql"]: each["id"] for each in await client.subscriptions() if each["stream"] == STREAM}
-    made = []
-    for scenario in SCENARIOS:
-        id = there.get(scenario.sparql)
-        if id is None:
-            id = (await client.subscribe(scenario.sparql, kind=scenario.kind, stream=STREAM))["id"]
-        made.append((id, scenario))
-    return made
-
-
-async def _listen(client: AsyncClient, scene: DemoScreen, listened: tuple[str, Scenario]) -> None:
-    id, scenario = listened
+async def _listen(client: AsyncClient, screen: DemoScreen, id: str, scenario: Scenario) -> None:
     async for notification in client.notifications(id, after="now"):
         delay = time.time() - datetime.fromisoformat(notification["time"]).timestamp()
-        async for sentence in _sentences(scenario, notification):
-            scene.tell(scenario, sentence, delay)
+        for row in notification.get("results", {}).get("results", {}).get("bindings", [{}]):
+            screen.add(scenario, scenario.say({name: term["value"] for name, term in row.items()}), delay)
 
 
-async def _sentences(scenario: Scenario, notification: Mapping[str, Any]) -> AsyncIterator[str]:
-    rows = notification.get("results", {}).get("results", {}).get("bindings", [{}])
-    for row in rows:
-        yield scenario.say({name: term["value"] for name, term in row.items()})
-
-
-async def _publish(client: AsyncClient, scene: DemoScreen) -> None:
-    """A day of the city every few minutes; a broker that is away for a moment is waited for."""
+async def _publish(client: AsyncClient, screen: DemoScreen) -> None:
+    """Publish a day of the city every few minutes; wait for a broker that is away for a moment."""
     city, began, start = City(), time.monotonic(), datetime.now(UTC).replace(hour=DAWN, minute=30)
     while True:
-        scene.at = start + timedelta(seconds=(time.monotonic() - began) * SPEED)
-        events = city.observe(scene.at, round(RATE * TICK_SECONDS))
+        screen.at = start + timedelta(seconds=(time.monotonic() - began) * SPEED)
+        events = city.observe(screen.at, round(RATE * TICK_SECONDS))
         with suppress(TriplewireError):
             await client.publish(STREAM, events)
-            scene.published += len(events)
+            screen.published += len(events)
         await asyncio.sleep(TICK_SECONDS)
-        scene.rate = scene.published / (time.monotonic() - began)
+        screen.rate = screen.published / (time.monotonic() - began)
 
 
-async def _look(client: AsyncClient, scene: DemoScreen) -> None:
+async def _look(client: AsyncClient, screen: DemoScreen) -> None:
     while True:
         with suppress(TriplewireError):
-            scene.health = await client.health()
+            screen.health = await client.health()
         await asyncio.sleep(1)

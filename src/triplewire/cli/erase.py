@@ -29,43 +29,38 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmat
 Wait = Annotated[bool, typer.Option("--wait", help="Show progress until the erasure is complete.")]
 
 
-@erasures.command("event")
-def event(
-    name: Annotated[str, typer.Argument(help="Id of the event, an IRI.")],
-    by: By = None,
-    yes: Yes = False,
-    wait: Wait = False,
-    url: Url = DEFAULT_URL,
-    json: Json = False,
-) -> None:
-    """Delete one event."""
-    _erase("event", name, f"the event {name}", by=by, yes=yes, wait=wait, url=url, json=json)
+def _add_command(scope: str, name_help: str, summary: str, what: str) -> None:
+    argument = typer.Argument(help=name_help)
+
+    @erasures.command(scope, help=summary)
+    def erase(
+        name: str = argument,
+        by: By = None,
+        yes: Yes = False,
+        wait: Wait = False,
+        url: Url = DEFAULT_URL,
+        json: Json = False,
+    ) -> None:
+        if not yes:
+            typer.confirm(f"Delete {what} {name} for good?", abort=True, err=True)
+        with open_client(url) as client:
+            receipt = client.erase(scope, name, by)
+            _print_receipt(_wait_complete(client, receipt, quiet=json) if wait else receipt, json=json)
 
 
-@erasures.command("source")
-def source(
-    name: Annotated[str, typer.Argument(help="The source, as the publisher gave it in `Source-Id`.")],
-    by: By = None,
-    yes: Yes = False,
-    wait: Wait = False,
-    url: Url = DEFAULT_URL,
-    json: Json = False,
-) -> None:
-    """Delete all events of a source."""
-    _erase("source", name, f"all events from {name}", by=by, yes=yes, wait=wait, url=url, json=json)
-
-
-@erasures.command("subject")
-def subject(
-    name: Annotated[str, typer.Argument(help="The IRI, without angle brackets.")],
-    by: By = None,
-    yes: Yes = False,
-    wait: Wait = False,
-    url: Url = DEFAULT_URL,
-    json: Json = False,
-) -> None:
-    """Delete all quads that have an IRI as subject or object, and events that are empty then."""
-    _erase("subject", name, f"all quads that name {name}", by=by, yes=yes, wait=wait, url=url, json=json)
+_add_command("event", "Id of the event, an IRI.", "Delete one event.", "the event")
+_add_command(
+    "source",
+    "The source, as the publisher gave it in `Source-Id`.",
+    "Delete all events of a source.",
+    "all events from",
+)
+_add_command(
+    "subject",
+    "The IRI, without angle brackets.",
+    "Delete all quads that have an IRI as subject or object, and events that are empty then.",
+    "all quads that name",
+)
 
 
 @erasures.command("receipt")
@@ -89,14 +84,6 @@ def list_(url: Url = DEFAULT_URL, json: Json = False) -> None:
     names = ("id", "erases", "requested", "completed", "by")
     rows = ([str(each[name] or "") for name in names] for each in found)
     print_rows(found, names, rows, "nothing was ever erased", json=json)
-
-
-def _erase(scope: str, name: str, what: str, *, by: str | None, yes: bool, wait: bool, url: str, json: bool) -> None:
-    if not yes:
-        typer.confirm(f"Delete {what} for good?", abort=True, err=True)
-    with open_client(url) as client:
-        receipt = client.erase(scope, name, by)
-        _print_receipt(_wait_complete(client, receipt, quiet=json) if wait else receipt, json=json)
 
 
 def _wait_complete(client: Client, receipt: dict[str, Any], *, quiet: bool) -> dict[str, Any]:

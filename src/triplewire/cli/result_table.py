@@ -16,8 +16,6 @@ from rich.text import Text
 
 from triplewire.model.terms import RDF, TW, XSD
 
-# Prologues: what a query says before it asks, read as far as showing its answer needs it.
-
 WELL_KNOWN: Mapping[str, str] = {
     "rdf": RDF,
     "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
@@ -44,23 +42,23 @@ _STEP = re.compile(
 )
 _WORD = re.compile(r"[A-Za-z]+")
 _LOCAL = re.compile(r"\w(?:[\w.-]*[\w-])?|")
-"""What may stand behind a prefix without escapes."""
+"""A local name that needs no escapes."""
 
 
 @dataclass(frozen=True)
 class QueryPrologue:
-    """The form of a query in lower case, empty if it cannot be told, and the prefixes to show its answer with."""
+    """The form of a query in lower case, empty if it is unknown, and the prefixes that shorten IRIs of its answer."""
 
     form: str = ""
     prefixes: Mapping[str, str] = field(default_factory=lambda: WELL_KNOWN)
 
     @property
     def of_graph(self) -> bool:
-        """Does the query give triples?"""
+        """Whether the answer is triples."""
         return self.form in ("construct", "describe")
 
     def short(self, address: str) -> str:
-        """The address with the prefix that leaves the least of it, or in brackets if none fits."""
+        """Return an IRI with the longest prefix that fits, or in brackets if none does."""
         fits = [
             (len(address) - len(start), f"{prefix}:{address[len(start) :]}")
             for prefix, start in self.prefixes.items()
@@ -70,23 +68,20 @@ class QueryPrologue:
 
 
 def read_prologue(text: str) -> QueryPrologue:
-    """The query's own prefixes go before the well-known ones."""
-    prefixes = {}
-    place = 0
-    while step := _STEP.match(text, place):
+    """Parse the prologue of a query. Its own prefixes replace well-known ones."""
+    prefixes, at = {}, 0
+    while step := _STEP.match(text, at):
         if step["address"] is not None:
             prefixes[step["prefix"]] = step["address"]
-        place = step.end()
-    word = _WORD.match(text, place)
+        at = step.end()
+    word = _WORD.match(text, at)
     return QueryPrologue(word[0].lower() if word else "", {**WELL_KNOWN, **prefixes})
 
 
-# The first rows decide how wide the columns are; those after them are printed as they arrive.
-
 PAGE = 500
-"""Rows that are looked at before the first is printed."""
+"""Rows that decide how wide columns are; rows after them are printed as they arrive."""
 NARROWEST = 5
-"""A column is never cut below this: a table of more columns than fit is wider than the terminal."""
+"""The least width of a column: a table of more columns than fit is wider than the terminal."""
 GAP = "  "
 DOTS = "…"
 
@@ -106,7 +101,7 @@ _STYLES = {"uri": "cyan", "bnode": "magenta", "triple": "magenta"}
 
 @dataclass(frozen=True)
 class ResultCell:
-    """A term as it is shown."""
+    """A term as text."""
 
     text: str = ""
     style: str = ""
@@ -115,7 +110,7 @@ class ResultCell:
 
 @dataclass(frozen=True)
 class ResultColumn:
-    """One column: its heading, its width in cells of the terminal, and on which side its values stand."""
+    """A column: its heading, its width in cells of the terminal, and whether its values are aligned right."""
 
     name: str
     width: int
@@ -128,7 +123,7 @@ class ResultColumn:
 
 
 def format_cell(term: Mapping[str, Any] | None, prologue: QueryPrologue) -> ResultCell:
-    """A term of the JSON results format. What a terminal would obey instead of show is escaped."""
+    """Format a term of the JSON results format, with control characters escaped."""
     if term is None:
         return ResultCell()
     if term["type"] == "triple":
@@ -157,7 +152,7 @@ def _harmless(text: str) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """The text, without its middle if it is wider: of addresses the beginning and the end tell most."""
+    """Cut the middle out of a text that is wider: the ends of an IRI say most."""
     if cell_len(text) <= width:
         return text
     end = (width - 1) // 2
@@ -172,7 +167,7 @@ def _front(text: str, width: int) -> str:
 
 
 def fit_widths(wanted: Sequence[int], room: int) -> list[int]:
-    """How wide columns are that together may take `room`: the narrow ones as they wish, the others alike."""
+    """Return the widths of columns that share `room`: narrow columns have the width they want, the others the same."""
     given = dict.fromkeys(range(len(wanted)), 0)
     left, waiting = room, sorted(given, key=lambda each: wanted[each])
     for index, column in enumerate(waiting):
@@ -184,14 +179,14 @@ def fit_widths(wanted: Sequence[int], room: int) -> list[int]:
 
 @dataclass(frozen=True)
 class ResultTable:
-    """Columns, the rows that decided about them, and those that are still to come."""
+    """Columns, the first rows, by which they were measured, and the rows that follow."""
 
     columns: Sequence[ResultColumn]
     page: Sequence[Sequence[ResultCell]]
     later: Iterator[Sequence[ResultCell]]
 
     def print(self, console: Console) -> int:
-        """Print the rows as they come, once, and tell how many there were."""
+        """Print the rows as they arrive, once; return their number."""
         _print_line(console, [column.line(f"?{column.name}", "bold") for column in self.columns])
         _print_line(console, [Text("─" * column.width, "dim") for column in self.columns])
         count = 0
@@ -205,8 +200,8 @@ class ResultTable:
 def build_table(
     rows: Iterator[Row], names: Callable[[], Sequence[str]], prologue: QueryPrologue, room: int | None
 ) -> ResultTable:
-    """The table of rows that takes at most `room`; None cuts nothing, and so waits for the last row. `names` are asked
-    for when the first row is there."""
+    """Build a table that is at most `room` wide; None cuts nothing, and waits for the last row. `names` is called once
+    the first row is there."""
     page = list(rows if room is None else islice(rows, PAGE))
     known = names()
 
@@ -229,8 +224,8 @@ def _columns(names: Sequence[str], cells: Sequence[Sequence[ResultCell]], room: 
 
 
 def _numeric(column: Iterable[ResultCell]) -> bool:
-    said = [each.number for each in column if each.text]
-    return bool(said) and all(said)
+    numbers = [each.number for each in column if each.text]
+    return bool(numbers) and all(numbers)
 
 
 def _print_line(console: Console, parts: Sequence[Text]) -> None:

@@ -18,8 +18,6 @@ from math import exp
 from triplewire.model import Event, EventHeaders, Kind
 from triplewire.model.terms import RDF_TYPE, XSD, plain
 
-# Names: the IRIs of the city, and how they are said to people.
-
 SOSA = "http://www.w3.org/ns/sosa/"
 CITY = "http://city.example/"
 
@@ -29,25 +27,20 @@ INTEGER = f"<{XSD}integer>"
 
 
 def city_term(path: str) -> str:
-    """The term for a thing of the city."""
     return f"<{CITY}{path}>"
 
 
 def sosa_term(name: str) -> str:
-    """The term for a word of the SOSA vocabulary."""
     return f"<{SOSA}{name}>"
 
 
 def display_name(address: str) -> str:
-    """What people call it: `http://city.example/road/harbour-3` is `Harbour 3`."""
+    """Return a name for people: `http://city.example/road/harbour-3` is `Harbour 3`."""
     return address.rstrip("/").rpartition("/")[2].replace("-", " ").capitalize()
 
 
-# Sensors: what stands in the city and measures.
-
-
 class Measure(StrEnum):
-    """What a sensor measures; the value is the name of the property in IRIs."""
+    """A property that sensors measure; the value is its name in IRIs."""
 
     SPEED = "speed"
     """Mean speed of traffic, km/h."""
@@ -79,7 +72,8 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Sensor:
-    """One sensor. `bias` is how its place differs from the city's mean; `fact` is a quad that its events add, or ""."""
+    """A sensor. `bias` is the factor of its readings over the city's mean; `fact` is a quad that its events add, or
+    ""."""
 
     measure: Measure
     district: str
@@ -98,7 +92,7 @@ class Sensor:
 
 
 def make_sensors(seed: int, districts: Sequence[str]) -> tuple[Sensor, ...]:
-    """All sensors of a city, mixed, so that any stretch of them shows something of everything."""
+    """Return all sensors of a city in random order, so that any run of them has every kind."""
     chance = random.Random(f"sensors {seed}")
     found = [sensor for district in districts for sensor in _make_district(district, chance)]
     chance.shuffle(found)
@@ -113,7 +107,8 @@ def _make_district(district: str, chance: random.Random) -> Iterator[Sensor]:
 
 
 def _fact(sensor: Sensor, chance: random.Random) -> str:
-    """The first road of each district leads to the hospital; air and noise sensors tell their class."""
+    """Return the extra quad of a sensor: the first road of a district leads to the hospital, air and noise sensors have
+    a class."""
     match sensor.measure:
         case Measure.SPEED:
             return (
@@ -127,13 +122,18 @@ def _fact(sensor: Sensor, chance: random.Random) -> str:
             return f"{sensor.term}\t{RDF_TYPE}\t{city_term('AirSensor')}"
 
 
-# Curves: what a measure typically is at an hour of a day, before anything happens.
-
 _MORNING, _EVENING, _AFTERNOON = 8.0, 17.5, 14.0
+_BY_TRAFFIC = {
+    Measure.SPEED: (52.0, -28.6),
+    Measure.NO2: (12.0, 58.0),
+    Measure.PM25: (5.0, 16.0),
+    Measure.NOISE: (42.0, 24.0),
+}
+"""Means of measures without traffic, and their change with full traffic."""
 
 
 def traffic_load(at: datetime) -> float:
-    """How much of the city is on its way, 0 to 1: two rush hours on weekdays, one mild hump at weekends."""
+    """Return the traffic from 0 to 1: two rush hours on weekdays, one mild hump at weekends."""
     hour = at.hour + at.minute / 60 + at.second / 3_600
     day = 0.30 * _plateau(hour, 6.5, 21.0)
     if at.weekday() >= 5:
@@ -142,25 +142,12 @@ def traffic_load(at: datetime) -> float:
 
 
 def typical_value(measure: Measure, at: datetime) -> float:
-    """The city's mean of a measure at that time."""
-    busy = traffic_load(at)
-    match measure:
-        case Measure.SPEED:
-            return 52.0 * (1.0 - 0.55 * busy)
-        case Measure.NO2:
-            return 12.0 + 58.0 * busy
-        case Measure.PM25:
-            return 5.0 + 16.0 * busy
-        case Measure.NOISE:
-            return 42.0 + 24.0 * busy
-        case Measure.OCCUPANCY:
-            return _occupancy(at)
-
-
-def _occupancy(at: datetime) -> float:
-    hour = at.hour + at.minute / 60
-    share = 0.5 if at.weekday() >= 5 else 1.0
-    return 12.0 + 68.0 * share * _plateau(hour, 9.0, 18.0)
+    """Return the city's mean of a measure at that time."""
+    if measure is Measure.OCCUPANCY:
+        share = 0.5 if at.weekday() >= 5 else 1.0
+        return 12.0 + 68.0 * share * _plateau(at.hour + at.minute / 60, 9.0, 18.0)
+    least, growth = _BY_TRAFFIC[measure]
+    return least + growth * traffic_load(at)
 
 
 def _hump(hour: float, middle: float, width: float) -> float:
@@ -170,9 +157,6 @@ def _hump(hour: float, middle: float, width: float) -> float:
 def _plateau(hour: float, begin: float, end: float) -> float:
     """0 outside, 1 inside, with slopes of about an hour."""
     return 1.0 / (1.0 + exp(-3.0 * (hour - begin))) / (1.0 + exp(3.0 * (hour - end)))
-
-
-# Incidents: what makes a day in the city unlike the others. Each begins and ends.
 
 
 class IncidentKind(StrEnum):
@@ -190,14 +174,14 @@ _EFFECTS: Mapping[tuple[IncidentKind, Measure], tuple[float, float]] = {
     (IncidentKind.FULL, Measure.OCCUPANCY): (0.0, 100.0),
     (IncidentKind.PARTY, Measure.NOISE): (1.0, 34.0),
 }
-"""Factor and summand for a measure while the trouble lasts."""
+"""Factor and summand for a measure during an incident."""
 
 
 @dataclass(frozen=True)
 class Incident:
-    """A trouble in one district, from `begins` until just before `ends`."""
+    """An incident in one district, from `begins` until just before `ends`."""
 
-    trouble: IncidentKind
+    kind: IncidentKind
     district: str
     begins: datetime
     ends: datetime
@@ -205,34 +189,34 @@ class Incident:
     def lasts(self, at: datetime) -> bool:
         return self.begins <= at < self.ends
 
-    def changed(self, measure: Measure, value: float) -> float:
-        """The value as it is because of the incident."""
-        factor, summand = _EFFECTS.get((self.trouble, measure), (1.0, 0.0))
+    def apply(self, measure: Measure, value: float) -> float:
+        """Return the value during the incident."""
+        factor, summand = _EFFECTS.get((self.kind, measure), (1.0, 0.0))
         return value * factor + summand
 
     def __str__(self) -> str:
-        return f"{display_name(self.trouble)} in {display_name(self.district)} until {self.ends:%H:%M}"
+        return f"{display_name(self.kind)} in {display_name(self.district)} until {self.ends:%H:%M}"
 
 
 def draw_incidents(seed: int, districts: Sequence[str], at: datetime) -> tuple[Incident, ...]:
-    """Those of the day of `at`. The same seed and day give the same ones; the first district is the busy centre."""
+    """Return the incidents of the day of `at`: the same for the same seed and day. The first district is the centre."""
     midnight = at.replace(hour=0, minute=0, second=0, microsecond=0)
     chance = random.Random(f"incidents {seed} {midnight:%Y-%m-%d}")
     return tuple(_draw_day(districts, midnight, chance))
 
 
 def _draw_day(districts: Sequence[str], midnight: datetime, chance: random.Random) -> Iterator[Incident]:
-    def one(trouble: IncidentKind, district: str, between: tuple[float, float], minutes: tuple[int, int]) -> Incident:
+    def draw(kind: IncidentKind, district: str, between: tuple[float, float], minutes: tuple[int, int]) -> Incident:
         begins = midnight + timedelta(minutes=round(60 * chance.uniform(*between)))
-        return Incident(trouble, district, begins, begins + timedelta(minutes=chance.randint(*minutes)))
+        return Incident(kind, district, begins, begins + timedelta(minutes=chance.randint(*minutes)))
 
     for district in chance.sample(districts, min(3, len(districts))):
-        yield one(IncidentKind.ACCIDENT, district, (7.0, 20.0), (30, 70))
+        yield draw(IncidentKind.ACCIDENT, district, (7.0, 20.0), (30, 70))
     for district in chance.sample(districts, min(2, len(districts))):
-        yield one(IncidentKind.SMOG, district, (7.0, 8.0), (150, 240))
+        yield draw(IncidentKind.SMOG, district, (7.0, 8.0), (150, 240))
     for district in {districts[0]: None, chance.choice(districts): None}:
-        yield one(IncidentKind.FULL, district, (10.0, 16.0), (60, 150))
-    yield one(IncidentKind.PARTY, chance.choice(districts), (22.0, 22.7), (60, 180))
+        yield draw(IncidentKind.FULL, district, (10.0, 16.0), (60, 150))
+    yield draw(IncidentKind.PARTY, chance.choice(districts), (22.0, 22.7), (60, 180))
 
 
 DISTRICTS = ("centre", "harbour", "north-gate", "university", "old-mill", "hillside")
@@ -241,14 +225,14 @@ _JITTER = 0.03
 """Spread of single readings around what they should be."""
 
 _CEILING = {Measure.OCCUPANCY: 95.0}
-"""What a measure does not pass by chance alone: full car parks are incidents."""
+"""The most that a measure reaches without an incident."""
 
 
 class City:
     """Sensors of some districts. The same seed, run and calls give the same events; time is given from outside."""
 
     def __init__(self, seed: int = 1, districts: Sequence[str] = DISTRICTS, run: str | None = None) -> None:
-        """`run` stands in every event's id, so that no two runs share ids; left out, it is drawn."""
+        """`run` is part of every event's id, so that no two runs share ids; by default it is random."""
         self.seed = seed
         self.districts = tuple(districts)
         self.run = run or uuid.uuid4().hex[:12]
@@ -258,26 +242,26 @@ class City:
         self._chance = random.Random(f"readings {seed}")
 
     def incidents(self, at: datetime) -> tuple[Incident, ...]:
-        """What is going on at that time, begun that day or the day before."""
+        """Return the incidents at that time, which began that day or the day before."""
         days = (at - timedelta(days=1), at)
         return tuple(i for day in days for i in draw_incidents(self.seed, self.districts, day) if i.lasts(at))
 
     def observe(self, at: datetime, n: int) -> list[Event]:
-        """One reading of each of the next `n` sensors in turn. `at` has a time zone; its hour is the city's hour."""
-        going_on = self.incidents(at)
-        return [self._event(sensor, at, self._reading(sensor, at, going_on)) for sensor in islice(self._turns, n)]
+        """Return a reading of each of the next `n` sensors. `at` has a time zone; its hour is the city's hour."""
+        incidents = self.incidents(at)
+        return [self._event(sensor, at, self._reading(sensor, at, incidents)) for sensor in islice(self._turns, n)]
 
     def stream(self, start: datetime, every: timedelta) -> Iterator[Event]:
-        """Readings without end, one sensor after the other, `every` apart."""
+        """Yield readings without end, one sensor after the other, `every` apart."""
         for step in count():
             yield from self.observe(start + step * every, 1)
 
-    def _reading(self, sensor: Sensor, at: datetime, going_on: Sequence[Incident]) -> float:
+    def _reading(self, sensor: Sensor, at: datetime, incidents: Sequence[Incident]) -> float:
         value = typical_value(sensor.measure, at) * sensor.bias * self._chance.gauss(1.0, _JITTER)
         value = min(value, _CEILING.get(sensor.measure, value))
-        for incident in going_on:
+        for incident in incidents:
             if incident.district == sensor.district:
-                value = incident.changed(sensor.measure, value)
+                value = incident.apply(sensor.measure, value)
         return round(value, 1)
 
     def _event(self, sensor: Sensor, at: datetime, value: float) -> Event:
@@ -297,13 +281,11 @@ class City:
         return Event(f"{CITY}event/{self.run}/{number}", text, headers)
 
 
-# Scenarios: the questions that the demo asks the city, and how their answers are said.
-
 _PREFIXES = f"PREFIX sosa: <{SOSA}>\nPREFIX city: <{CITY}>\nPREFIX property: <{CITY}property/>\n"
 
 
 class _Words(dict[str, str]):
-    """The words of a sentence; what is not known is said so."""
+    """The words of a sentence, with a substitute for unknown ones."""
 
     def __missing__(self, key: str) -> str:
         return "somewhere" if key in ("road", "sensor", "park") else "unknown"
@@ -311,7 +293,7 @@ class _Words(dict[str, str]):
 
 @dataclass(frozen=True)
 class Scenario:
-    """A subscription that tells something, with the sentence that tells it to people."""
+    """A subscription of the demo, with a sentence for its notifications."""
 
     name: str
     title: str
@@ -320,7 +302,7 @@ class Scenario:
     sentence: str
 
     def say(self, bindings: Mapping[str, str]) -> str:
-        """The sentence for one solution; values may be terms, or bare addresses and lexical forms. May be empty."""
+        """Return the sentence for a solution, whose values are terms, or bare IRIs and lexical forms; may be empty."""
         return self.sentence.format_map(_Words({name: _word(value) for name, value in bindings.items()}))
 
 

@@ -1,9 +1,9 @@
 """Doubles and samples for tests of Triplewire, and of programs that embed it."""
 
-from triplewire.testing.crashes import CrashRecorder
 from triplewire.testing.doubles import (
     TWIN_KINDS,
     Crash,
+    CrashRecorder,
     Fault,
     Faults,
     FaultyLog,

@@ -22,7 +22,7 @@ def mean(city: City, incident: Incident, measure: Measure, moment: timedelta) ->
 @pytest.mark.parametrize("seed", range(5))
 def test_every_kind_happens_every_day_and_ends(seed: int) -> None:
     of_day = draw_incidents(seed, DISTRICTS, MONDAY)
-    assert {incident.trouble for incident in of_day} == set(IncidentKind)
+    assert {incident.kind for incident in of_day} == set(IncidentKind)
     assert all(timedelta(0) < incident.ends - incident.begins < timedelta(hours=5) for incident in of_day)
     assert draw_incidents(seed, DISTRICTS, MONDAY + timedelta(hours=13)) == of_day
 
@@ -49,7 +49,7 @@ def test_a_measure_jumps_when_it_begins_and_falls_back_when_it_ends(
     trouble: IncidentKind, measure: Measure, direction: int
 ) -> None:
     city = City(1)
-    incident = next(i for i in draw_incidents(1, DISTRICTS, MONDAY) if i.trouble == trouble)
+    incident = next(i for i in draw_incidents(1, DISTRICTS, MONDAY) if i.kind == trouble)
     length = incident.ends - incident.begins
     before, begun, late, after = (
         mean(city, incident, measure, moment) for moment in (-SECOND, SECOND, length - SECOND, length)

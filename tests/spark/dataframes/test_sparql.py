@@ -15,7 +15,7 @@ from tests.spark.dataframes.sessions import SETTINGS
 from triplewire.model import Event
 from triplewire.model.errors import BadRequest, NotFound, SparqlSyntax, Unsupported
 from triplewire.spark import sparql
-from triplewire.spark.dataframes.query_plan import TermForms
+from triplewire.spark.dataframes.sparql import TermForms
 
 pytestmark = pytest.mark.spark
 

@@ -36,23 +36,28 @@ from triplewire.spark.dataframes.publish import PublishReport, TaskPublisher, ch
 Offset = dict[str, int]
 
 
-class BatchReader(DataSourceReader):
-    """One frame of what there is when it is used."""
+class _OriginReader:
+    """Reads the parts of an origin, in an executor."""
 
     def __init__(self, origin: ScanOrigin, options: ReadOptions, schema: StructType) -> None:
         self._origin = origin
         self._options = options
         self._schema = schema
+        self._last = options.through
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, ScanRange)
+        return self._origin.read(partition, self._schema)
+
+
+class BatchReader(_OriginReader, DataSourceReader):
+    """One frame of all rows that there are when it is used."""
 
     def partitions(self) -> Sequence[InputPartition]:
         after = self._options.after
         through = min(self._options.through, self._origin.reach(after))
         # Spark takes an empty list for one part that has no name.
         return self._origin.parts(after, through) or [ScanRange(after, after)]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, ScanRange)
-        return self._origin.read(partition, self._schema)
 
 
 class FilteringReader(BatchReader):
@@ -62,14 +67,8 @@ class FilteringReader(BatchReader):
         return self._origin.push(filters)
 
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets are positions. Two offsets fix what a batch reads, so a replayed batch reads the same."""
-
-    def __init__(self, origin: ScanOrigin, options: ReadOptions, schema: StructType) -> None:
-        self._origin = origin
-        self._options = options
-        self._schema = schema
-        self._last = options.through
+class StreamReader(_OriginReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Offsets are positions. Two offsets decide what a batch reads, so a replayed batch reads the same."""
 
     def initialOffset(self) -> Offset:
         return {"position": self._options.after}
@@ -89,10 +88,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         return self._origin.parts(start["position"], end["position"])
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, ScanRange)
-        return self._origin.read(partition, self._schema)
 
 
 _WRITE_OPTIONS = ("url", "token", "stream")
@@ -205,11 +200,7 @@ def register(spark: SparkSession) -> None:
 
 
 def _open_origin(options: ReadOptions) -> ScanOrigin:
-    # Of the two only one is loaded: a broker needs no table, and files no client.
-    if options.path is not None:
-        from triplewire.spark.dataframes.origins import TableOrigin
+    # Only a read needs DuckDB; writers do without it.
+    from triplewire.spark.dataframes.origins import BrokerOrigin, TableOrigin
 
-        return TableOrigin(options)
-    from triplewire.spark.dataframes.origins import BrokerOrigin
-
-    return BrokerOrigin(options)
+    return TableOrigin(options) if options.path is not None else BrokerOrigin(options)

@@ -91,12 +91,12 @@ _TRIPLES = pa.list_(pa.field("element", pa.struct([pa.field(name, pa.string()) f
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """The Spark schema of a frame of Arrow batches."""
+    """Return the Arrow schema of a frame's columns."""
     return pa.schema([(each.name, _ARROW.get(type(each.dataType), _TRIPLES)) for each in schema])
 
 
 def select_columns(whole: StructType, names: Sequence[str]) -> StructType:
-    """Some columns of a schema. Raises BadRequest for one that it does not have."""
+    """Select columns of a schema. Raises BadRequest for one that it does not have."""
     if unknown := [name for name in names if name not in whole.names]:
         raise BadRequest(f"there is no column {', '.join(unknown)}; there are {', '.join(whole.names)}")
     return StructType([whole[name] for name in names])
@@ -111,7 +111,7 @@ def check_columns(whole: StructType, asked: StructType) -> None:
 
 
 def entries_to_events(entries: pa.Table, schema: StructType = EVENTS) -> pa.Table:
-    """Log entries as `EVENTS`, or those of its columns: whole columns at a time, no row is looked at."""
+    """Convert log entries to `EVENTS`, or to some of its columns: column by column, not row by row."""
     return pa.table([_column(entries, name) for name in schema.names], schema=arrow_schema(schema))
 
 
@@ -256,4 +256,4 @@ class ScanOrigin(Protocol):
         """Divide the positions between two into inputs of tasks, each row in one of them."""
 
     def read(self, part: ScanRange, schema: StructType) -> Iterator[pa.RecordBatch]:
-        """The rows of one part, with these columns. The same part gives the same rows each time."""
+        """Yield the rows of one part, with these columns. The same part gives the same rows each time."""

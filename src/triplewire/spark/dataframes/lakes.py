@@ -21,9 +21,9 @@ _TABLE_FOLDERS = ("", "quads", "lake/quads")
 
 
 def open_snapshot(lake: LakeReference, version: int | None = None, as_of: datetime | str | None = None) -> Snapshot:
-    """The newest version, one by its number, or the one that was the newest at a time.
+    """Return the newest version, one by its number, or the one that was the newest at a time.
 
-    Raises NotFound where there is no table or no such version, BadRequest for what cannot be meant.
+    Raises NotFound if there is no table or no such version, BadRequest if both are given.
     """
     at = parse_version(version, as_of)
     if not isinstance(lake, Snapshot):
@@ -38,7 +38,7 @@ def open_lake(lake: str | Path | LakeReader) -> LakeReader:
 
 
 def find_table(lake: str | Path) -> Path:
-    """The directory of the table. Raises NotFound, with where it was looked for."""
+    """Return the directory of the table. Raises NotFound, with the directories that were tried."""
     if "://" in str(lake):
         raise BadRequest(f"{lake} is no path of a local or mounted disk; a broker's address is the option url")
     places = [Path(lake).expanduser().absolute() / below for below in _TABLE_FOLDERS]

@@ -72,7 +72,7 @@ _FUNCTIONS: Mapping[type[Filter], str] = {
 
 @dataclass(frozen=True)
 class PushedFilter:
-    """A filter on one column of quads. `negated` lets through where it is false; nobody where it is null."""
+    """A filter on one column of quads. If it is `negated`, rows pass for which it is false; never those with null."""
 
     filter: Filter
     column: str
@@ -105,7 +105,7 @@ def push_filter(given: Filter, columns: Mapping[str, str]) -> PushedFilter | Non
 
 
 def combine_filters(conditions: Iterable[PushedFilter]) -> Expression | None:
-    """All of them as one; None if there are none."""
+    """Join filters by AND; None if there are none."""
     made = [each.expression for each in conditions]
     return reduce(operator.and_, made) if made else None
 
@@ -119,7 +119,7 @@ def _is_supported(given: Filter) -> bool:
 
 
 def _is_value(value: object) -> bool:
-    """Whether it means the same to DuckDB, and to Python: a time has a zone, and a number is one."""
+    """Whether a value means the same to DuckDB and Python: a time with a zone, a number that is not NaN, a text."""
     if isinstance(value, datetime):
         return value.tzinfo is not None
     return isinstance(value, str | int | float) and value == value
@@ -167,7 +167,7 @@ SELECT
 FROM rows GROUP BY position ORDER BY position
 """
 _HEADS = "SELECT *, graph[2:-2] AS event, '' AS text FROM rows WHERE quad = 0 ORDER BY position"
-"""Where nobody wants quads the first of each event says it all."""
+"""Without the column `quads`, the first quad of each event has all columns."""
 
 
 class TableOrigin:
@@ -184,7 +184,7 @@ class TableOrigin:
     def push(self, filters: Iterable[Filter]) -> list[Filter]:
         left = []
         for each in filters:
-            if found := self._condition(each):
+            if found := self._make_filter(each):
                 self._conditions.append(found)
             else:
                 left.append(each)
@@ -213,7 +213,7 @@ class TableOrigin:
             return
         wanted = arrow_schema(schema)
         with connect_duckdb() as duck:
-            rows = duck.read_parquet(list(part.files)).filter(self._chosen(part))
+            rows = duck.read_parquet(list(part.files)).filter(self._make_condition(part))
             if self._options.what == "quads":
                 chosen = rows.select(*map(ColumnExpression, schema.names))
                 yield from (batch.cast(wanted) for batch in chosen.to_arrow_reader(SPARK_ROWS))
@@ -223,13 +223,13 @@ class TableOrigin:
             found = entries.to_arrow_table()
         yield from entries_to_events(_plain_strings(found), schema).to_batches(SPARK_ROWS)
 
-    def _chosen(self, part: ScanRange) -> duckdb.Expression:
+    def _make_condition(self, part: ScanRange) -> duckdb.Expression:
         position = ColumnExpression("position")
         inside = (position > ConstantExpression(part.after)) & (position <= ConstantExpression(part.through))
         others = combine_filters(self._conditions)
         return inside if others is None else inside & others
 
-    def _condition(self, given: Filter) -> PushedFilter | None:
+    def _make_filter(self, given: Filter) -> PushedFilter | None:
         if self._options.what == "events" and isinstance(given, EqualTo | In) and given.attribute == ("event",):
             return push_filter(_filter_by_graph(given), {"graph": "graph"})
         return push_filter(given, _COLUMNS[self._options.what])
@@ -244,14 +244,14 @@ class TableOrigin:
 
 @cache
 def _open_table(path: str) -> LakeReader:
-    """Kept, so that who follows a table reads only what is new of its log."""
+    """Open a lake once: a stream then reads only the new entries of its log."""
     from triplewire.spark.dataframes.lakes import open_lake
 
     return open_lake(path)
 
 
 def _filter_by_graph(given: EqualTo | In) -> Filter:
-    """An event's id is its graph without the brackets."""
+    """Filter by graph instead of by event: the graph is the event's id in brackets."""
     if isinstance(given, In):
         return replace(given, attribute=("graph",), value=tuple(f"<{each}>" for each in given.value))
     return replace(given, attribute=("graph",), value=f"<{given.value}>")
@@ -290,7 +290,7 @@ def _split_positions(files: Sequence[DataFile], after: int, through: int, part_b
 
 
 def _plain_strings(entries: pa.Table) -> pa.Table:
-    """Texts as texts, whatever DuckDB makes of them."""
+    """Convert DuckDB's string views to strings."""
     fields = [
         pa.field(name, pa.string()) if pa.types.is_string_view(kind) else pa.field(name, kind)
         for name, kind in zip(entries.schema.names, entries.schema.types, strict=True)
@@ -313,7 +313,7 @@ class BrokerOrigin:
         self._through = options.through
 
     def push(self, filters: Iterable[Filter]) -> list[Filter]:
-        return [each for each in filters if not self._takes(each)]
+        return [each for each in filters if not self._push_filter(each)]
 
     def reach(self, after: int, most: int | None = None) -> int:
         with _open_client(self._url, self._options.token) as client:
@@ -351,10 +351,10 @@ class BrokerOrigin:
                     return
                 after = page.position
 
-    def _takes(self, given: Filter) -> bool:
-        """Whether it is taken care of here, in full."""
+    def _push_filter(self, given: Filter) -> bool:
+        """Apply a filter here if possible; return whether Spark need not apply it."""
         if isinstance(given, EqualTo) and given.attribute == ("stream",) and self._options.stream is None:
-            return self._takes_stream(given.value)
+            return self._push_stream(given.value)
         if not isinstance(given, EqualTo | GreaterThan | GreaterThanOrEqual | LessThan | LessThanOrEqual):
             return False
         if given.attribute != _POSITION:
@@ -365,7 +365,7 @@ class BrokerOrigin:
             self._through = min(self._through, given.value - isinstance(given, LessThan))
         return True
 
-    def _takes_stream(self, name: str) -> bool:
+    def _push_stream(self, name: str) -> bool:
         """Leave a value that is no stream name to Spark, which finds nothing, and a second name, too."""
         try:
             wanted = check_stream_name(name)
@@ -378,14 +378,14 @@ class BrokerOrigin:
 
 
 def _open_client(url: str, token: str | None) -> Client:
-    # Whoever reads files does without the client and what it loads.
+    # A program that reads files does without the client and the libraries that it loads.
     from triplewire.client import Client
 
     return Client(url, token=token)
 
 
 def _explode_quads(entries: pa.Table, schema: StructType) -> pa.Table:
-    """Log entries taken apart as the lake does it."""
+    """Explode log entries into quads as the lake does it."""
     from triplewire.sparql import explode, to_sql
 
     columns = ", ".join(f'"{name}"' for name in schema.names)

@@ -292,8 +292,8 @@ def to_events(frame: DataFrame, stream: str | None = None) -> DataFrame:
     if "quads" not in frame.columns and set(_QUAD) <= set(frame.columns):
         frame = _group_quads(frame)
     check_events(frame.schema, stream)
-    kept = [name for name in _OPTIONAL if name in frame.columns]
-    return frame.select("event", "quads", *(_as_instant(frame, name) for name in kept))
+    others = [name for name in _OPTIONAL if name in frame.columns]
+    return frame.select("event", "quads", *(_as_instant(frame, name) for name in others))
 
 
 def check_events(schema: StructType, stream: str | None) -> None:
