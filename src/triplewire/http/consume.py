@@ -43,12 +43,12 @@ from triplewire.http.openapi import routes_of, serves, stream_operations
 from triplewire.http.peers.load_balancing import Redirects
 from triplewire.http.ports import ThreadPool
 from triplewire.http.stream_filters.parameters import StreamView
+from triplewire.matching.visibility import redact_entries
 from triplewire.model import END, MATCHED_COLUMNS, START, format_position, parse_position
 from triplewire.model.errors import BadRequest, NotFound
 from triplewire.model.subscriptions import ContinuousQuery
 from triplewire.security import Principal, Verb, visibility_of
 from triplewire.security.principals import may_see
-from triplewire.security.visibility import redact_entries
 from triplewire.storage.log.ports import EdgeLog
 from triplewire.storage.registry.security import PolicyStore
 from triplewire.storage.registry.streams import check_stream_name
@@ -344,7 +344,7 @@ class EventPageEndpoint:
         if wanted.stream is not None:
             entries = entries.filter(pc.equal(entries["stream"], wanted.stream))
         visibility = visibility_of(principal, Verb.CONSUME, self.policies.current().policy)
-        entries = entries if visibility is None else redact_entries(visibility, entries)
+        entries = redact_entries(entries, visibility)
         return _write_arrow(entries, position, find_gap(self.log, None, wanted.after, wanted.stream))
 
 

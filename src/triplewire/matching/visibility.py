@@ -23,8 +23,8 @@ import pyarrow.compute as pc
 from triplewire.kernels.compiler import Flags
 from triplewire.matching.index.arrays import text_buffers
 from triplewire.matching.shape_requests import EventSelector, restrict_query
-from triplewire.security.visibility import EVERYTHING, TRIPLE_TERM, Visibility
-from triplewire.sparql import Apply, Conjunction, Const, Expression, Pattern, Query, Var, to_conjunction
+from triplewire.security.visibility import EVERYTHING, TRIPLE_TERM, PatternSet, Visibility
+from triplewire.sparql import Apply, Conjunction, Const, Pattern, Query, Var, to_conjunction
 from triplewire.sparql.algebra import Filter, Select, header_column
 from triplewire.sparql.construct import construct_to_select
 
@@ -42,7 +42,7 @@ def restrict_to_visible(query: Query, visibility: Visibility | None) -> tuple[Qu
     stored = () if flat is None else tuple(each for each in flat.patterns if header_column(each) is None)
     if any(_never_matches(each, inside) for each in stored):
         return restrict_query(query, _NOWHERE, solutions=True), None
-    if flat is None or not stored or not all(map(_has_predicate, stored)):
+    if flat is None or not stored or not all(isinstance(each.predicate, Const) for each in stored):
         return query, inside
     if not inside.classes.is_all:
         return query, replace(inside, predicates=EVERYTHING)
@@ -50,10 +50,12 @@ def restrict_to_visible(query: Query, visibility: Visibility | None) -> tuple[Qu
 
 
 def redact_entries(entries: pa.Table, visibility: Visibility | None) -> pa.Table:
-    """Redact a table of entries: hidden rows are left out, and hidden quads removed from texts."""
+    """Redact a table of entries: hidden rows are left out, and hidden quads removed from texts. The order stays; one
+    that is all visible is returned as it is."""
     if visibility is None or not entries.num_rows:
         return entries
-    entries = _visible_entries(entries, visibility)
+    entries = _filter_column(entries, "stream", visibility.streams, "{}")
+    entries = _filter_column(entries, "event", visibility.graphs, "<{}>")
     concerned = _rows_with_hidden(entries["text"], visibility)
     if concerned is not None and not concerned:
         return entries
@@ -63,12 +65,10 @@ def redact_entries(entries: pa.Table, visibility: Visibility | None) -> pa.Table
     changed = {row: text for row, text in left.items() if text is not texts[row]}
     if not changed:
         return entries
-    told = [changed.get(row, text) for row, text in enumerate(texts)]
-    place = entries.schema.get_field_index("text")
-    made = entries.set_column(place, pa.field("text", pa.string()), pa.array(told, pa.string()))
-    gone = [text is None for text in changed.values()]
-    shown = made.filter(pc.is_valid(made["text"])) if any(gone) else made
-    return shown.cast(entries.schema)
+    shown = [changed.get(row, text) for row, text in enumerate(texts)]
+    column = entries.schema.get_field_index("text")
+    made = entries.set_column(column, pa.field("text", pa.string()), pa.array(shown, pa.string()))
+    return (made.filter(pc.is_valid(made["text"])) if None in changed.values() else made).cast(entries.schema)
 
 
 def find_redacted(texts: pa.ChunkedArray, visibility: Visibility) -> Flags:
@@ -78,22 +78,20 @@ def find_redacted(texts: pa.ChunkedArray, visibility: Visibility) -> Flags:
     return found
 
 
-def _visible_entries(entries: pa.Table, visibility: Visibility) -> pa.Table:
-    """The entries whose stream and graph are visible."""
-    if not visibility.streams.is_all:
-        names = pc.unique(entries["stream"]).to_pylist()
-        seen = [each for each in names if each in visibility.streams]
-        if len(seen) < len(names):
-            entries = entries.filter(pc.is_in(entries["stream"], pa.array(seen, pa.string())))
-    if not visibility.graphs.is_all:
-        mask = [f"<{each}>" in visibility.graphs for each in entries["event"].to_pylist()]
-        entries = entries if all(mask) else entries.filter(pa.array(mask, pa.bool_()))
-    return entries
+def _filter_column(entries: pa.Table, name: str, scope: PatternSet, form: str) -> pa.Table:
+    """The rows whose value in a column is in a scope. Each value is looked at once."""
+    if scope.is_all or not entries.num_rows:
+        return entries
+    names = pc.unique(entries[name]).to_pylist()
+    visible = [each for each in names if form.format(each) in scope]
+    if len(visible) == len(names):
+        return entries
+    return entries.filter(pc.is_in(entries[name], pa.array(visible, entries[name].type)))
 
 
 def _rows_with_hidden(texts: pa.ChunkedArray, visibility: Visibility) -> list[int] | None:
     """Rows that may have hidden quads; None if all may."""
-    if visibility.leaves_events:
+    if visibility.leaves_events or not len(texts):
         return []
     if visibility.marks is None:
         return None
@@ -121,13 +119,11 @@ def _never_matches(pattern: Pattern, visibility: Visibility) -> bool:
     return hidden or (isinstance(pattern.object, Const) and pattern.object.term.startswith(TRIPLE_TERM))
 
 
-def _has_predicate(pattern: Pattern) -> bool:
-    return isinstance(pattern.predicate, Const)
-
-
 def _exclude_triple_terms(query: Query, flat: Conjunction, stored: Sequence[Pattern]) -> Query:
     """The query without solutions in which an object is a triple term."""
-    conditions = tuple(_is_term(each) for each in _object_variables(flat, stored))
+    conditions = tuple(
+        Apply("||", (Apply("isiri", (each,)), Apply("isliteral", (each,)))) for each in _object_variables(flat, stored)
+    )
     if not conditions:
         return query
     if isinstance(query.where, Select):
@@ -141,7 +137,3 @@ def _object_variables(flat: Conjunction, stored: Sequence[Pattern]) -> Iterator[
     yield from dict.fromkeys(
         each.object for each in stored if isinstance(each.object, Var) and each.object not in elsewhere
     )
-
-
-def _is_term(variable: Var) -> Expression:
-    return Apply("||", (Apply("isiri", (variable,)), Apply("isliteral", (variable,))))

@@ -56,7 +56,8 @@ class AuditLog:
 
     def read(self, books: Iterable[str] = BOOKS) -> Iterator[dict[str, Any]]:
         """All records, by time."""
-        found = [each for book in books for path in self._volumes(book) for each in _read_records(path)]
+        files = [path for book in books for path in (*self._older(book), self.folder / f"{book}{_ENDING}")]
+        found = [each for path in files for each in _read_records(path)]
         return iter(sorted(found, key=lambda each: str(each.get("at", ""))))
 
     def _open(self, book: str) -> BinaryIO:
@@ -84,9 +85,6 @@ class AuditLog:
 
     def _older(self, book: str) -> list[Path]:
         return sorted(self.folder.glob(f"{book}-*{_ENDING}"))
-
-    def _volumes(self, book: str) -> list[Path]:
-        return [*self._older(book), self.folder / f"{book}{_ENDING}"]
 
 
 def _append_lines(file: BinaryIO, lines: bytes, *, durable: bool) -> None:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import math
 import urllib.request
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 from urllib.parse import urlsplit
 
 import orjson
@@ -138,7 +139,7 @@ class KeySet:
         if not isinstance(claims.get("sub"), str) or not claims["sub"]:
             raise _refusal("it does not say whose it is")
         now = self._clock.now() / 1_000_000 + self._rules.leeway
-        if any(claims.get(name) is not None and not _before(claims[name], now) for name in ("nbf", "iat")):
+        if any(claims.get(name) is not None and not _is_time(claims[name], now) for name in ("nbf", "iat")):
             raise _refusal("it is not good yet")
 
 
@@ -174,13 +175,12 @@ def _parse_key(raw: Mapping[str, Any]) -> PublicKey | None:
 
 
 def _principal_from_claims(claims: Mapping[str, Any]) -> Principal:
-    roles = claims.get("roles", [])
-    said = [each for each in roles if isinstance(each, str)] if isinstance(roles, list) else []
+    roles = _texts(claims.get("roles"))
     scope = claims.get("scope", "")
     grants = frozenset(_parse_scope(scope.split() if isinstance(scope, str) else ())) | _grants_of_topics(
         claims.get("mercure")
     )
-    return Principal(f"jwt:{claims['sub']}", grants, frozenset(said), float(claims["exp"]))
+    return Principal(f"jwt:{claims['sub']}", grants, frozenset(roles), float(claims["exp"]))
 
 
 def _parse_scope(texts: Iterable[str]) -> Iterable[Grant]:
@@ -204,12 +204,8 @@ def _texts(value: object) -> list[str]:
     return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
 
-def _is_time(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _before(value: object, now: float) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value <= now
+def _is_time(value: object, latest: float = math.inf) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value <= latest
 
 
 def _refusal(why: str) -> Unauthenticated:
@@ -264,29 +260,25 @@ class JwtAuthenticator:
         self._not_before = self._clock.ticks() + pause
 
 
-def key_set_reader(place: str) -> Callable[[], bytes]:
+def key_set_reader(location: str) -> Callable[[], bytes]:
     """Return a function that reads the document from a file or an https address. Raises BadRequest for an address that
     is not protected by TLS, except on this machine."""
-    parts = urlsplit(place)
+    parts = urlsplit(location)
     if parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK):
-        return partial(_download, place)
-    if "://" in place:
-        raise BadRequest(f"jwt_keys must be a file or an https address, not {place}")
-    return partial(_read_file, Path(place))
-
-
-def _read_file(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return _check_size(file.read(JWKS_BYTES + 1))
+        return partial(_download, location)
+    if "://" in location:
+        raise BadRequest(f"jwt_keys must be a file or an https address, not {location}")
+    return lambda: _read_limited(Path(location).open("rb"))
 
 
 def _download(url: str) -> bytes:
     asked = urllib.request.Request(url, headers={"Accept": "application/jwk-set+json, application/json"})
-    with urllib.request.urlopen(asked, timeout=JWKS_TIMEOUT_SECONDS) as response:
-        return _check_size(response.read(JWKS_BYTES + 1))
+    return _read_limited(urllib.request.urlopen(asked, timeout=JWKS_TIMEOUT_SECONDS))
 
 
-def _check_size(document: bytes) -> bytes:
+def _read_limited(source: BinaryIO) -> bytes:
+    with source:
+        document = source.read(JWKS_BYTES + 1)
     if len(document) > JWKS_BYTES:
         raise BadRequest(f"the set of keys is larger than {JWKS_BYTES} bytes")
     return document

@@ -182,7 +182,7 @@ def parse_policy(text: str) -> Policy:
 
 @dataclass(frozen=True)
 class _PolicyParser:
-    """Checks parts of a document; what is wrong is told with the line in the text."""
+    """Checks parts of a document; an error names the line in the text."""
 
     text: str
     document: Mapping[str, Any]
@@ -227,8 +227,8 @@ class _PolicyParser:
             if kind not in given:
                 raise self._wrong(at, f"`{kind}` is missing; all of {', '.join(RESOURCE_KINDS)} must be said")
             if given[kind] not in _EFFECTS:
-                place = (*at, kind) if isinstance(said, dict) else at
-                raise self._wrong(place, f'it must be "allow" or "deny", not {given[kind]!r}')
+                here = (*at, kind) if isinstance(said, dict) else at
+                raise self._wrong(here, f'it must be "allow" or "deny", not {given[kind]!r}')
             yield kind, given[kind]
 
     def _rules(self, chapter: str, rules: Sequence[object]) -> Iterator[PolicyRule]:
@@ -265,11 +265,11 @@ class _PolicyParser:
         said = self._table(table.get(effect, {}), (*at, effect))
         self._known(said, RESOURCE_KINDS, (*at, effect))
         for kind in RESOURCE_KINDS:
-            place = (*at, effect, kind)
-            for written in self._several(said[kind], place) if kind in said else ():
-                pattern = self._pattern(kind, written, place)
+            here = (*at, effect, kind)
+            for written in self._several(said[kind], here) if kind in said else ():
+                pattern = self._pattern(kind, written, here)
                 if kind == "predicates" and _names_header(pattern, effect):
-                    raise self._wrong(place, f"{written!r} is of an event's headers, which are seen with the event")
+                    raise self._wrong(here, f"{written!r} is of an event's headers, which are seen with the event")
                 yield RuleEntry(effect, kind, pattern, written)
 
     def _pattern(self, kind: ResourceKind, written: str, at: tuple[KeyStep, ...]) -> str:
@@ -292,8 +292,8 @@ class _PolicyParser:
             if not colon:
                 raise self._wrong(at, f"{written!r} is no IRI: write <https://example.org/a>, or ex:a with a prefix")
             if prefix not in known:
-                told = ", ".join(known) or "none"
-                raise self._wrong(at, f"the prefix of {written!r} is not in [prefixes]; known are {told}")
+                names = ", ".join(known) or "none"
+                raise self._wrong(at, f"the prefix of {written!r} is not in [prefixes]; known are {names}")
             address = known[prefix] + local
         if not _IRI.fullmatch(address):
             raise self._wrong(at, f"{address!r} is no absolute IRI")
@@ -323,9 +323,9 @@ class _PolicyParser:
 
     def _wrong(self, at: tuple[KeyStep, ...], message: str) -> Exception:
         """Names the rule and the key, and shows the line."""
-        return error_at_key(self.text, at, f"{self._told(at)}{message}")
+        return error_at_key(self.text, at, f"{self._label(at)}{message}")
 
-    def _told(self, at: tuple[KeyStep, ...]) -> str:
+    def _label(self, at: tuple[KeyStep, ...]) -> str:
         if len(at) < 2 or not isinstance(at[1], int):
             return f"{'.'.join(map(str, at))}: " if at else ""
         rule = self.document[str(at[0])][at[1]]

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from triplewire.model.errors import BadRequest, Forbidden
 from triplewire.model.subscriptions import Owner
+from triplewire.security.visibility import ALL, covers
 
 
 class Verb(StrEnum):
@@ -33,7 +34,7 @@ class Verb(StrEnum):
     """Change what holds for all: ontologies, templates, tokens, policies; erase; see how the service is doing."""
 
 
-ALL_STREAMS = "*"
+ALL_STREAMS = ALL
 
 
 @dataclass(frozen=True, order=True)
@@ -44,9 +45,7 @@ class Grant:
     pattern: str = ALL_STREAMS
 
     def covers(self, stream: str) -> bool:
-        if self.pattern.endswith(ALL_STREAMS):
-            return stream.startswith(self.pattern[:-1])
-        return stream == self.pattern
+        return covers(self.pattern, stream)
 
     @classmethod
     def parsed(cls, text: str) -> frozenset[Grant]:

@@ -27,9 +27,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from triplewire.model.terms import RDF_TYPE
 
 ALL = "*"
@@ -58,7 +55,7 @@ class PatternSet:
     def met(self, other: PatternSet) -> PatternSet:
         """The names that match both."""
         pairs = ((one, two) for one in self.allowed for two in other.allowed if overlaps(one, two))
-        return PatternSet.of((_narrower(*each) for each in pairs), (*self.denied, *other.denied))
+        return PatternSet.of((two if covers(one, two) else one for one, two in pairs), (*self.denied, *other.denied))
 
     @cached_property
     def is_all(self) -> bool:
@@ -98,10 +95,6 @@ def is_covered(pattern: str, by: Iterable[str]) -> bool:
 def overlaps(one: str, two: str) -> bool:
     """Is there a name of both? Of two beginnings one is then the beginning of the other."""
     return covers(one, two) or covers(two, one)
-
-
-def _narrower(one: str, two: str) -> str:
-    return two if covers(one, two) else one
 
 
 def _minimize(patterns: Iterable[str]) -> tuple[str, ...]:
@@ -248,7 +241,8 @@ class Visibility:
 
     def visible(self, text: str) -> str | None:
         """The visible part of an event's text, if its stream and graph are visible; None if there is none."""
-        if self.leaves_events or not self._concerns(text):
+        # A search for what is denied is far quicker than parsing.
+        if self.leaves_events or (self.marks is not None and not any(mark in text for mark in self.marks)):
             return text
         lines = text.split("\n")
         left = self._by_predicate(lines) if self.classes.is_all else self._by_all(lines)
@@ -299,10 +293,6 @@ class Visibility:
             and not object_.startswith(TRIPLE_TERM)
         )
 
-    def _concerns(self, text: str) -> bool:
-        """May something of the text be hidden? A search for what is denied is far quicker than parsing it."""
-        return self.marks is None or any(mark in text for mark in self.marks)
-
     @cached_property
     def marks(self) -> tuple[str, ...] | None:
         """Texts of which at least one occurs in every event that has something to hide; None if any event may."""
@@ -315,14 +305,13 @@ class Visibility:
 
     def to_json(self) -> dict[str, Any]:
         """The `allowed` and `denied` patterns by kind of resource. Kinds that are all visible are left out."""
-        told = {name: getattr(self, name) for name in RESOURCE_KINDS}
+        scopes = {name: getattr(self, name) for name in RESOURCE_KINDS}
         return {
-            name: {"allowed": each.allowed, "denied": each.denied} for name, each in told.items() if not each.is_all
+            name: {"allowed": each.allowed, "denied": each.denied} for name, each in scopes.items() if not each.is_all
         }
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Visibility:
-        """The inverse of `to_json`."""
         return cls(
             **{name: PatternSet(tuple(each["allowed"]), tuple(each["denied"])) for name, each in document.items()}
         )
@@ -335,28 +324,3 @@ NONE_VISIBLE = Visibility(streams=NOTHING)
 def _search_texts(scope: PatternSet, before: str, after: str) -> list[str]:
     exact, starts = split_patterns(scope.denied)
     return [*(f"{before}{each}{after}" for each in sorted(exact)), *(f"{before}{each}" for each in starts)]
-
-
-def redact_entries(visibility: Visibility, entries: pa.Table) -> pa.Table:
-    """The visible part of a table of entries, by its columns `stream`, `event` and `text`. The order stays; a table
-    that is all visible is returned as it is."""
-    left = _filter_column(entries, "stream", visibility.streams, "{}")
-    left = _filter_column(left, "event", visibility.graphs, "<{}>")
-    if visibility.leaves_events or not left.num_rows:
-        return left
-    told = left["text"].to_pylist()
-    seen = [visibility.visible(text) for text in told]
-    if all(one is two for one, two in zip(told, seen, strict=True)):
-        return left
-    column = left.schema.get_field_index("text")
-    changed = left.set_column(column, left.schema.field(column), pa.array(seen, left.schema.field(column).type))
-    return changed if None not in seen else changed.filter(pa.array([each is not None for each in seen]))
-
-
-def _filter_column(entries: pa.Table, name: str, scope: PatternSet, form: str) -> pa.Table:
-    """The rows whose value in a column is in a scope. Each value is looked at once."""
-    if scope.is_all or not entries.num_rows:
-        return entries
-    kept = [each for each in pc.unique(entries[name]).to_pylist() if form.format(each) in scope]
-    within = pc.is_in(entries[name], pa.array(kept, entries[name].type))
-    return entries if pc.all(within).as_py() else entries.filter(within)

@@ -66,10 +66,8 @@ class AllowedNetworks:
             address = ip_address(text)
         except ValueError:
             return False
-        return all(self._permit(each) for each in _embedded_addresses(address))
-
-    def _permit(self, address: Address) -> bool:
-        return _is_public(address) or any(address in each for each in self.allowed)
+        addresses = _embedded_addresses(address)
+        return all(_is_public(each) or any(each in network for network in self.allowed) for each in addresses)
 
 
 def _embedded_addresses(address: Address) -> Iterator[Address]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from triplewire.security.visibility import ALL_VISIBLE, NONE_VISIBLE, PatternSet, Visibility, redact_entries
+from triplewire.matching.visibility import redact_entries
+from triplewire.security.visibility import ALL_VISIBLE, NONE_VISIBLE, PatternSet, Visibility
 
 P, Q = '<urn:a>\t<urn:p>\t"1"', '<urn:a>\t<urn:q>\t"2"'
 ROWS = [
@@ -32,11 +33,11 @@ TABLE = pa.Table.from_pylist(ROWS, schema=SCHEMA)
 )
 def test_each_row_is_what_the_visibility_leaves_of_it(visibility: Visibility) -> None:
     seen = ((row, visibility.redacted(str(row["stream"]), str(row["event"]), str(row["text"]))) for row in ROWS)
-    found = redact_entries(visibility, TABLE)
+    found = redact_entries(TABLE, visibility)
     assert found.to_pylist() == [{**row, "text": text} for row, text in seen if text is not None]
     assert found.schema == SCHEMA
-    assert redact_entries(visibility, TABLE.slice(0, 0)).num_rows == 0
+    assert redact_entries(TABLE.slice(0, 0), visibility).num_rows == 0
 
 
 def test_a_table_that_is_all_visible_is_the_same() -> None:
-    assert redact_entries(Visibility(predicates=PatternSet.of(["*"], ["<urn:r>"])), TABLE) is TABLE
+    assert redact_entries(TABLE, Visibility(predicates=PatternSet.of(["*"], ["<urn:r>"]))) is TABLE
