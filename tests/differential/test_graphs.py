@@ -16,8 +16,7 @@ from tests.differential.pairs import examples, hold_on_event, seed_of
 from tests.matching.subscriptions import registered
 from tests.matching.test_evaluator import entries
 from triplewire.matching.evaluator import Evaluator
-from triplewire.matching.results import expand_graph
-from triplewire.matching.shapes import Shape, lift
+from triplewire.matching.shapes import Shape, expand_graph, lift
 from triplewire.model import Event
 from triplewire.model.errors import Unsupported
 from triplewire.sparql import parse_query

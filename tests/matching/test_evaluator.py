@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from tests import generated, oracle
 from tests.matching.subscriptions import ended, registered
 from triplewire.matching.evaluator import Evaluator
-from triplewire.matching.results import expand_bindings
-from triplewire.matching.shapes import lift
+from triplewire.matching.shapes import expand_bindings, lift
 from triplewire.model import MATCHES, Event, Kind
 from triplewire.sparql import parse_query
 from triplewire.storage.log.appending import entries_table
@@ -114,5 +113,5 @@ def test_it_agrees_with_the_oracle(seed: int) -> None:
             assert ((at, position) in found) == bool(wanted), (event.text, text)
             if wanted and kind is Kind.BINDINGS:
                 lifted = lift(parse_query(text), solutions=True)
-                told = expand_bindings(lifted.shape, lifted.constants, rows[at], found[at, position])
+                told = expand_bindings(lifted.shape, rows[at], found[at, position])
                 assert oracle.bag(told) == wanted, (event.text, text)

@@ -10,8 +10,7 @@ import pytest
 from tests.generated import EX
 from tests.matching.subscriptions import registered
 from tests.matching.test_evaluator import entries, evaluator
-from triplewire.matching.results import expand_terms
-from triplewire.matching.shapes import lift
+from triplewire.matching.shapes import expand_terms, lift
 from triplewire.model import Event, Kind
 from triplewire.model.errors import Unsupported
 from triplewire.sparql import parse_query

@@ -10,8 +10,7 @@ import pytest
 from tests.matching.subscriptions import registered
 from tests.matching.test_evaluator import entries, evaluator
 from tests.matching.test_general_shapes import EVENTS, PREFIX, XSD
-from triplewire.matching.results import expand_graph
-from triplewire.matching.shapes import Shape, lift
+from triplewire.matching.shapes import Shape, expand_graph, lift
 from triplewire.model import Event, Kind
 from triplewire.sparql import Conjunction, parse_query
 from triplewire.storage.registry.subscriptions import subscription_from_change

@@ -24,9 +24,8 @@ from triplewire.http.formats.notifications import MatchSelector, MatchSolutions,
 from triplewire.matching.index_maintenance import shape_memberships
 from triplewire.matching.matcher import Matcher
 from triplewire.matching.prepared_queries import PreparedShapes, lift_request
-from triplewire.matching.results import expand_bindings, expand_terms
 from triplewire.matching.shape_requests import EventSelector, ShapeRequest
-from triplewire.matching.shapes import LiftedShape, Shape
+from triplewire.matching.shapes import LiftedShape, Shape, expand_bindings, expand_terms
 from triplewire.matching.visibility import redact_entries
 from triplewire.model import END, Event, Kind, Subscription
 from triplewire.model.errors import Unsupported
@@ -122,7 +121,7 @@ def _answer(lifted: LiftedShape, row: dict[str, Any], solutions: MatchSolutions,
     if isinstance(lifted.shape.query, Query):
         document = expand_terms(lifted.shape, solutions.terms(numbers))
     else:
-        document = expand_bindings(lifted.shape, lifted.constants, row, solutions.quads(numbers))
+        document = expand_bindings(lifted.shape, row, solutions.quads(numbers))
     read = ox.parse_query_results(json.dumps(document), format=ox.QueryResultsFormat.JSON)
     assert isinstance(read, ox.QuerySolutions)
     return Rows(tuple(each.value for each in read.variables), tuple(tuple(each) for each in read))

@@ -57,6 +57,11 @@ def unfolded(function: F) -> F:
     return cast(F, numba.njit(inline="always", **_OPTIONS)(function))
 
 
+def record_type(*fields: str) -> np.dtype[Any]:
+    """The type of a record, aligned as in C: its fields as texts of a type and names, such as `i8 start stop`."""
+    return np.dtype([(name, kind) for kind, *names in map(str.split, fields) for name in names], align=True)
+
+
 Records = npt.NDArray[Any]
 Int8 = npt.NDArray[np.int8]
 Int32 = npt.NDArray[np.int32]

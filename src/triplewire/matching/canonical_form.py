@@ -131,16 +131,12 @@ def order_patterns(
     colours: Colours = defaultdict(str, {name: f"!{name}" for name in kept})
     colours = _refine_colours(patterns, filters, colours)
     for pattern in _sort_patterns(patterns, colours) if len(patterns) <= _MANY else ():
-        if _has_ties(patterns, colours):
+        if len({_signature(each, colours) for each in patterns}) < len(patterns):
             # One of the patterns that look alike is made the first; if they are symmetric, any choice gives the same
             # result.
             first = {each.name: f"{colours[each.name]}#{slot}" for slot, each in _variables(pattern)}
             colours = _refine_colours(patterns, filters, defaultdict(str, {**colours, **first}))
     return tuple(_sort_patterns(patterns, colours)), colours
-
-
-def _has_ties(patterns: Sequence[Pattern], colours: Colours) -> bool:
-    return len({_signature(each, colours) for each in patterns}) < len(patterns)
 
 
 def _sort_patterns(patterns: Sequence[Pattern], colours: Colours) -> list[Pattern]:
@@ -150,22 +146,22 @@ def _sort_patterns(patterns: Sequence[Pattern], colours: Colours) -> list[Patter
 def _refine_colours(patterns: Sequence[Pattern], filters: Sequence[Expression], colours: Colours) -> Colours:
     """Colour variables by their neighbours until no colour class splits any more."""
     while True:
-        told: defaultdict[str, list[str]] = defaultdict(list)
+        signatures: defaultdict[str, list[str]] = defaultdict(list)
         for pattern in patterns:
             for slot, variable in _variables(pattern):
-                told[variable.name].append(f"{slot}{_signature(pattern, colours)}")
+                signatures[variable.name].append(f"{slot}{_signature(pattern, colours)}")
         for each in filters:
             for name in Counter(part.name for part in iterate_parts(each) if isinstance(part, Var)):
-                told[name].append(_expression_signature(each, {**colours, name: "*"}))
-        found = _rank_colours({name: f"{colours[name]}{sorted(each)}" for name, each in told.items()}, colours)
+                signatures[name].append(_expression_signature(each, {**colours, name: "*"}))
+        found = _rank_colours({name: f"{colours[name]}{sorted(each)}" for name, each in signatures.items()}, colours)
         if len(set(found.values())) <= len({colours[name] for name in found}):
             return found
         colours = found
 
 
-def _rank_colours(told: Mapping[str, str], colours: Colours) -> Colours:
-    ranks = {text: f"{rank:04}" for rank, text in enumerate(sorted(set(told.values())))}
-    return defaultdict(str, {name: ranks[text] for name, text in told.items()})
+def _rank_colours(signatures: Mapping[str, str], colours: Colours) -> Colours:
+    ranks = {text: f"{rank:04}" for rank, text in enumerate(sorted(set(signatures.values())))}
+    return defaultdict(str, {name: ranks[text] for name, text in signatures.items()})
 
 
 def _signature(pattern: Pattern, colours: Colours) -> str:
@@ -231,15 +227,12 @@ def find_symmetries(shape: Shape) -> tuple[tuple[int, ...], ...]:
     it."""
     if isinstance(shape.query, Query):
         return ()
-    places: defaultdict[str, list[int]] = defaultdict(list)
+    parameters: defaultdict[str, list[int]] = defaultdict(list)
     for pattern in shape.query.patterns:
         found = [node.index for node in (pattern.subject, pattern.object, pattern.graph) if isinstance(node, Param)]
         if len(found) == 1:
-            places[repr(replace_in_pattern(pattern, _blank_parameter))].append(found[0])
+            form = replace_in_pattern(pattern, lambda each: Const("") if isinstance(each, Param) else each)
+            parameters[repr(form)].append(found[0])
     used = Counter(part.index for part in iterate_parts((shape.query, shape.template)) if isinstance(part, Param))
-    alike = ([index for index in each if used[index] == 1] for each in places.values())
+    alike = ([index for index in each if used[index] == 1] for each in parameters.values())
     return tuple(tuple(sorted(each)) for each in alike if len(each) > 1)
-
-
-def _blank_parameter(node: Node) -> Node:
-    return Const("") if isinstance(node, Param) else node

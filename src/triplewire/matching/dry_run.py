@@ -14,7 +14,7 @@ from triplewire.matching.evaluator import Evaluator, make_single_evaluator
 from triplewire.matching.event_history import EventReader, VisibleEvents, find_position, scan_backwards
 from triplewire.matching.index_maintenance import shape_memberships
 from triplewire.matching.plans import make_plan
-from triplewire.matching.shapes import LiftedShape, Shape, lift
+from triplewire.matching.shapes import LiftedShape, lift
 from triplewire.model import START, Kind, Subscription, format_position
 from triplewire.model.clock import Clock, format_timestamp
 from triplewire.security.visibility import Visibility
@@ -54,7 +54,8 @@ class DryRun:
 
     def plan(self) -> dict[str, Any]:
         """The algebra; the index program, null if the index does not decide the query; and the SQL of the evaluator."""
-        sql = _sql(self.lifted.shape)
+        compiled = make_plan(self.lifted.shape).sql("constants", plain=False, first=None)
+        sql = sqlglot.parse_one(compiled, dialect="duckdb").sql(dialect="duckdb", pretty=True)
         return {"algebra": format_algebra(self.query.where), "index": _describe_index(self.lifted), "sql": sql}
 
     def value(self) -> dict[str, Any]:
@@ -135,11 +136,6 @@ def _describe_index(lifted: LiftedShape) -> dict[str, Any] | None:
     threshold = None if limit is None else f"{limit.op.name.lower()} {lifted.constants[limit.parameter]}"
     counts = {"patterns": len(program.rows), "tests": len(program.steps)}
     return {"group": format_position(membership.group & _UNSIGNED), **counts, "threshold": threshold}
-
-
-def _sql(shape: Shape) -> str:
-    sql = make_plan(shape).sql("constants", plain=False, first=None)
-    return sqlglot.parse_one(sql, dialect="duckdb").sql(dialect="duckdb", pretty=True)
 
 
 def _example(entry: dict[str, Any]) -> dict[str, str]:

@@ -24,7 +24,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import duckdb
 import numpy as np
@@ -43,7 +43,7 @@ from triplewire.sparql import Conjunction, explode, needs_exact_comparison, to_s
 from triplewire.sparql.algebra import Const, header_column
 from triplewire.sparql.compiler.subscriptions import required_patterns
 from triplewire.sparql.cpu_limit import LIMIT_ERRORS, CpuLimit
-from triplewire.sparql.dialects.duckdb import register_functions
+from triplewire.sparql.dialects.duckdb import open_engine
 from triplewire.sparql.queries import ensure_recursion_limit
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import (
@@ -190,9 +190,9 @@ class BatchSplitter:
         self._match_some(shape, [*same])
         found = self._read_found()
         rows = [(row, each) for row, first in enumerate(found["subscription"].to_pylist()) for each in same[first]]
-        told = found.take(pa.array([row for row, _ in rows], pa.int64()))
+        matched = found.take(pa.array([row for row, _ in rows], pa.int64()))
         names = pa.array([each for _, each in rows], pa.int64())
-        return told.set_column(1, MATCHES.field("subscription"), names)
+        return matched.set_column(1, MATCHES.field("subscription"), names)
 
     def _match_some(self, shape: SubscriptionTable, made: Sequence[int]) -> None:
         """Match some subscriptions, by the positions at which they were made, on the one event in `quads`."""
@@ -254,7 +254,7 @@ class Evaluator:
     been applied; matching a batch that ends later would miss subscriptions.
     """
 
-    _duck: duckdb.DuckDBPyConnection = field(default_factory=lambda: connect_duckdb())
+    _duck: duckdb.DuckDBPyConnection = field(default_factory=lambda: open_evaluator_engine())
     _closures: OntologyClosure | None = None
     """The closure of the connection, if several evaluators share it; their tables differ by name."""
     _name: str = "constants"
@@ -339,20 +339,11 @@ class Evaluator:
         return found if holds.all() else found.filter(pa.array(holds))
 
 
-def connect_duckdb() -> duckdb.DuckDBPyConnection:
+def open_evaluator_engine() -> duckdb.DuckDBPyConnection:
     """Open the database of an evaluator. Its join order optimizer is off: patterns come in the best order already, and
     DuckDB knows nothing of their selectivity."""
-    return open_duckdb(EVALUATOR_MEMORY).execute("SET disabled_optimizers = 'join_order'")
-
-
-def open_duckdb(memory: str) -> duckdb.DuckDBPyConnection:
-    """Open a database with our functions: with one thread, because Spark runs one task for each core; without
-    extensions; and without files to spill to."""
     ensure_recursion_limit()
-    config: dict[str, Any] = {"threads": 1, "memory_limit": memory, "temp_directory": ""}
-    duck = duckdb.connect(config={**config, "autoload_known_extensions": False})
-    register_functions(duck)
-    return duck
+    return open_engine(EVALUATOR_MEMORY).execute("SET disabled_optimizers = 'join_order'")
 
 
 SINGLE_SINCE = 0

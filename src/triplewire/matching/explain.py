@@ -19,7 +19,6 @@ from typing import Any, Final, TypeAlias
 import duckdb
 import pyarrow as pa
 
-from triplewire.matching.evaluator import open_duckdb
 from triplewire.matching.shapes import check_subscribable
 from triplewire.matching.tables import OntologyClosure
 from triplewire.model import ENTRIES, MATCHED_COLUMNS
@@ -29,8 +28,10 @@ from triplewire.model.terms import XSD, literal, parse_literal
 from triplewire.sparql import Conjunction, algebra, compile_subscription, explode, to_conjunction, to_sql
 from triplewire.sparql.algebra import Apply, Const, Expression, Node, Operator, Pattern, Query, Var
 from triplewire.sparql.construct import construct_to_select
+from triplewire.sparql.dialects.duckdb import open_engine
 from triplewire.sparql.entailment.ontologies import Ontology
 from triplewire.sparql.entailment.rewriting import rewrite_query
+from triplewire.sparql.queries import ensure_recursion_limit
 from triplewire.sparql.serialization import (
     child_operators,
     expression_text,
@@ -127,8 +128,8 @@ class EventExplanation:
         """The explanation as JSON. `failed` is the first step without solutions, without its inner steps; null for a
         match."""
         failed = self.root.failed()
-        told = None if failed is None else {"step": failed.kind, "says": failed.says}
-        return {"matched": self.matched, "failed": told, "steps": self.root.value()}
+        reason = None if failed is None else {"step": failed.kind, "says": failed.says}
+        return {"matched": self.matched, "failed": reason, "steps": self.root.value()}
 
 
 def _count_text(number: int, noun: str) -> str:
@@ -160,7 +161,8 @@ class EventProbe:
     ) -> None:
         self._clock = clock or SystemClock()
         self._deadline = self._clock.ticks() + seconds
-        self._duck = open_duckdb(EXPLAIN_MEMORY)
+        ensure_recursion_limit()
+        self._duck = open_engine(EXPLAIN_MEMORY)
         closures = OntologyClosure(self._duck)
         for change in ontologies:
             closures.apply(change)
@@ -247,11 +249,10 @@ def find_refused(
         return ()
     holds = Apply("coalesce", (Apply("!", (Apply("!", (condition,)),)), _FALSE))
     solutions = trial.sample(within(algebra.Filter(reached, (Apply("!", (holds,)),))), names)
-    return tuple(", ".join(f"?{name} {_value_text(term)}" for name, term in each.items()) for each in solutions)
-
-
-def _value_text(term: str | None) -> str:
-    return "without a value" if term is None else f"= {term}"
+    return tuple(
+        ", ".join(f"?{name} {'without a value' if term is None else f'= {term}'}" for name, term in each.items())
+        for each in solutions
+    )
 
 
 def _limit_examples(texts: dict[str, None]) -> Texts:

@@ -29,12 +29,11 @@ from triplewire.kernels.compiler import Int32, Int64, Records
 from triplewire.matching.bags import make_table
 from triplewire.matching.evaluator import DEFAULT_BUDGET, CpuBudget, Evaluator
 from triplewire.matching.index.columns import StaleIndex
-from triplewire.matching.index.groups import Candidates
+from triplewire.matching.index.groups import Candidates, pair_numbers
 from triplewire.matching.index.store import IndexGenerations
 from triplewire.matching.index_maintenance import ChangeSource, KnownShape, read_subscriptions
-from triplewire.matching.interpreter.expressions import OntologyRows
 from triplewire.matching.interpreter.matcher import InterpreterBatch, Pair
-from triplewire.matching.interpreter.runs import ParsedEvent
+from triplewire.matching.interpreter.runs import OntologyRows, ParsedEvent
 from triplewire.matching.tables import OntologyClosure
 from triplewire.model import END, MATCHED_COLUMNS, Subscription
 from triplewire.security.visibility import Visibility
@@ -124,8 +123,8 @@ class ResidualMatcher:
                     batches[known.visibility] = InterpreterBatch(entries, self._ontologies, known.visibility)
                 found += self._interpret(entries, batches[known.visibility], few, known)
         if many:
-            places = np.unique(np.concatenate([*many.values()]))
-            found.append(self._evaluator.match(entries.take(pa.array(places)), many))
+            indexes = np.unique(np.concatenate([*many.values()]))
+            found.append(self._evaluator.match(entries.take(pa.array(indexes)), many))
         return found
 
     def _pairs(self, candidates: Candidates) -> Iterator[Pair]:
@@ -144,12 +143,12 @@ class ResidualMatcher:
 
     def _evaluate_pairs(self, entries: pa.Table, pairs: Sequence[Pair], shape: str) -> pa.Table:
         """The evaluator's matches among these pairs."""
-        places = sorted({place for place, _ in pairs})
-        found = self._evaluator.match(entries.take(pa.array(places)), [shape])
+        indexes = sorted({place for place, _ in pairs})
+        found = self._evaluator.match(entries.take(pa.array(indexes)), [shape])
         positions = entries["position"].to_numpy()
         asked = {(int(positions[place]), subscription.since) for place, subscription in pairs}
-        told = zip(found["position"].to_pylist(), found["subscription"].to_pylist(), strict=True)
-        return found.filter(pa.array([each in asked for each in told], pa.bool_()))
+        pairs_found = zip(found["position"].to_pylist(), found["subscription"].to_pylist(), strict=True)
+        return found.filter(pa.array([each in asked for each in pairs_found], pa.bool_()))
 
     def _add(self, change: RegistryChange, known: KnownShape) -> Sequence[RegistryChange]:
         """Add a subscription. Return the change that registered its shape if that is new here."""
@@ -173,8 +172,8 @@ class ResidualMatcher:
 
 def _never_matches_empty(known: KnownShape, subscription: Subscription) -> bool:
     """Is it certain that a subscription does not match an event that has nothing to count?"""
-    told = None if known.interpreted is None else known.interpreted.solve(EMPTY_EVENT, subscription.constants)
-    return told is not None and not told.matched
+    result = None if known.interpreted is None else known.interpreted.solve(EMPTY_EVENT, subscription.constants)
+    return result is not None and not result.matched
 
 
 class FallbackMatcher:
@@ -276,9 +275,9 @@ class FallbackMatcher:
         programs = files.columns["groups"].data["program"][pairs["group"]]
         found = []
         for program in np.unique(programs).tolist():
-            places = np.unique(pairs["event"][programs == program])
+            indexes = np.unique(pairs["event"][programs == program])
             if shapes[program].change.key in self._shapes:
-                batch = entries.take(pa.array(places))
+                batch = entries.take(pa.array(indexes))
                 matches = self._evaluator.match(batch, [shapes[program].change.key])
                 found.append(self._select_pairs(matches, entries, pairs, files.filled("ended")))
         return found
@@ -288,13 +287,8 @@ class FallbackMatcher:
         position, since = matches["position"].to_numpy(), matches["subscription"].to_numpy()
         place = np.searchsorted(entries["position"].to_numpy(), position)
         group = self._group[np.searchsorted(self._since, since)]
-        asked = np.isin(_pair_numbers(place, group), _pair_numbers(pairs["event"], pairs["group"]))
+        asked = np.isin(pair_numbers(place, group), pair_numbers(pairs["event"], pairs["group"]))
         return matches.filter(pa.array(asked & (position < _end_positions(ended, since))))
-
-
-def _pair_numbers(event: np.ndarray, group: np.ndarray) -> Int64:
-    joined: Int64 = event.astype(np.int64) << 32 | group.astype(np.int64)
-    return joined
 
 
 def _end_positions(ended: Records, since: Sequence[int] | np.ndarray) -> Int64:

@@ -118,7 +118,7 @@ class Constraint:
         #>  so that none of the filter's is left over
 
     An attribute that the event has not satisfies nothing. Its values are the objects of the predicate, as often as
-    there are triples; in a bag the members of a list stand in its place.
+    there are triples; in a bag the members of a list stand in its path.
     """
 
     attribute: str
@@ -139,7 +139,7 @@ _FORMS = 'a string, a number, true, false, {"@id": …} or {"@value": …} with 
 
 _FAMILIES: Mapping[Operand, frozenset[Family]] = {
     Operand.ORDERED: frozenset(
-        {Family.EXACT, Family.FLOAT, Family.DOUBLE, Family.STRING, Family.DATETIME, Family.DATE},
+        {Family.EXACT, Family.FLOAT, Family.DOUBLE, Family.STRING, Family.DATETIME, Family.DATE}
     ),
     Operand.TEXT: frozenset({Family.STRING, Family.TAGGED}),
     Operand.NAME: frozenset({Family.IRI}),
@@ -152,38 +152,38 @@ class TermReader:
 
     prefixes: Mapping[str, str] = field(default_factory=dict)
 
-    def name(self, value: object, place: str) -> str:
+    def name(self, value: object, path: str) -> str:
         """An IRI, in full or with a prefix; also as `{"@id": …}`. Raises InvalidField."""
         if isinstance(value, dict) and set(value) == {"@id"}:
             value = value["@id"]
         if not isinstance(value, str):
-            raise InvalidField(place, f"{place} must be an IRI, not {value!r}")
+            raise InvalidField(path, f"{path} must be an IRI, not {value!r}")
         prefix, colon, local = value.partition(":")
         try:
             return make_iri(self.prefixes[prefix] + local if colon and prefix in self.prefixes else value)
         except ValueError:
             hint = f"; there is no prefix {prefix!r}" if colon and "/" not in value else ""
-            raise InvalidField(place, f"{place}: {value!r} is no absolute IRI{hint}") from None
+            raise InvalidField(path, f"{path}: {value!r} is no absolute IRI{hint}") from None
 
-    def operand(self, value: object, kind: Operand, place: str) -> tuple[str, ...]:
+    def operand(self, value: object, kind: Operand, path: str) -> tuple[str, ...]:
         """The operand of a relation, of the kind that it takes. Raises InvalidField."""
         if kind is Operand.FACT:
-            return self._fact(value, place)
-        term = self._named(value, place) if kind is Operand.NAME else self._term(value, place)
+            return self._fact(value, path)
+        term = self._named(value, path) if kind is Operand.NAME else self._term(value, path)
         if kind is not Operand.TERM and family_of(term) not in _FAMILIES[kind]:
-            raise InvalidField(place, f"{place} must be {kind.value}, not {term}")
+            raise InvalidField(path, f"{path} must be {kind.value}, not {term}")
         return (term,)
 
-    def _fact(self, value: object, place: str) -> tuple[str, ...]:
+    def _fact(self, value: object, path: str) -> tuple[str, ...]:
         if not isinstance(value, list) or len(value) != 2:
-            raise InvalidField(place, f"{place} must be {Operand.FACT.value}, not {value!r}")
-        return self.name(value[0], f"{place}[0]"), self._named(value[1], f"{place}[1]")
+            raise InvalidField(path, f"{path} must be {Operand.FACT.value}, not {value!r}")
+        return self.name(value[0], f"{path}[0]"), self._named(value[1], f"{path}[1]")
 
-    def _named(self, value: object, place: str) -> str:
+    def _named(self, value: object, path: str) -> str:
         """A term; here a string is an IRI."""
-        return self.name(value, place) if isinstance(value, str) else self._term(value, place)
+        return self.name(value, path) if isinstance(value, str) else self._term(value, path)
 
-    def _term(self, value: object, place: str) -> str:
+    def _term(self, value: object, path: str) -> str:
         match value:
             case bool():
                 return make_literal(str(value).lower(), XSD + "boolean")
@@ -194,27 +194,27 @@ class TermReader:
             case str():
                 return make_literal(value)
             case {"@id": address, **others} if not others:
-                return self.name(address, place)
+                return self.name(address, path)
             case {"@value": str(lexical), **others}:
-                return self._literal(lexical, others, place)
-        raise InvalidField(place, f"{place} must be {_FORMS}, not {value!r}")
+                return self._literal(lexical, others, path)
+        raise InvalidField(path, f"{path} must be {_FORMS}, not {value!r}")
 
-    def _literal(self, lexical: str, others: Mapping[object, object], place: str) -> str:
+    def _literal(self, lexical: str, others: Mapping[object, object], path: str) -> str:
         match others:
             case {"@type": type_, **rest} if not rest:
-                datatype = self.name(type_, f"{place}.@type")
-                return self._checked(lambda: make_literal(lexical, datatype[1:-1]), place)
+                datatype = self.name(type_, f"{path}.@type")
+                return self._checked(lambda: make_literal(lexical, datatype[1:-1]), path)
             case {"@language": str(tag), **rest} if not rest:
-                return self._checked(lambda: make_literal(lexical, language=tag), place)
+                return self._checked(lambda: make_literal(lexical, language=tag), path)
         if others:
-            raise InvalidField(place, f"{place} must be {_FORMS}, not one with {', '.join(map(str, others))}")
+            raise InvalidField(path, f"{path} must be {_FORMS}, not one with {', '.join(map(str, others))}")
         return make_literal(lexical)
 
-    def _checked(self, make: Callable[[], str], place: str) -> str:
+    def _checked(self, make: Callable[[], str], path: str) -> str:
         try:
             term = make()
         except ValueError as error:
-            raise InvalidField(place, f"{place}: {error}") from None
+            raise InvalidField(path, f"{path}: {error}") from None
         assert is_literal(term)
         return term
 
@@ -248,64 +248,64 @@ def _prefixes(value: object) -> Mapping[str, str]:
     return {str(name).removesuffix(":"): each for name, each in value.items()}
 
 
-def _listed(value: object, place: str, most: int) -> list[object]:
+def _listed(value: object, path: str, most: int) -> list[object]:
     if not isinstance(value, list):
-        raise InvalidField(place, f"{place} must be a list, not {value!r}")
+        raise InvalidField(path, f"{path} must be a list, not {value!r}")
     if len(value) > most:
-        raise InvalidField(place, f"{place} has {len(value)} entries, over the limit of {most}")
+        raise InvalidField(path, f"{path} has {len(value)} entries, over the limit of {most}")
     return value
 
 
-def _filter(value: object, place: str, terms: TermReader) -> AttributeFilter:
-    given = _listed(value, place, FILTER_CONSTRAINTS)
-    return AttributeFilter(tuple(_constraint(each, f"{place}[{at}]", terms) for at, each in enumerate(given)))
+def _filter(value: object, path: str, terms: TermReader) -> AttributeFilter:
+    given = _listed(value, path, FILTER_CONSTRAINTS)
+    return AttributeFilter(tuple(_constraint(each, f"{path}[{at}]", terms) for at, each in enumerate(given)))
 
 
-def _constraint(value: object, place: str, terms: TermReader) -> Constraint:
+def _constraint(value: object, path: str, terms: TermReader) -> Constraint:
     if not isinstance(value, Mapping):
-        raise InvalidField(place, f"{place} must be an object with {', '.join(_FIELDS)}, not {value!r}")
+        raise InvalidField(path, f"{path} must be an object with {', '.join(_FIELDS)}, not {value!r}")
     if unknown := sorted(map(str, set(value) - set(_FIELDS))):
-        raise InvalidField(place, f"{place} has no {', '.join(unknown)}; it has {', '.join(_FIELDS)}")
+        raise InvalidField(path, f"{path} has no {', '.join(unknown)}; it has {', '.join(_FIELDS)}")
     if missing := [name for name in _FIELDS[:3] if name not in value]:
-        raise InvalidField(place, f"{place} lacks {', '.join(missing)}")
-    bag, relation = _operator(value["op"], f"{place}.op")
+        raise InvalidField(path, f"{path} lacks {', '.join(missing)}")
+    bag, relation = _operator(value["op"], f"{path}.op")
     return Constraint(
-        attribute=terms.name(value["attribute"], f"{place}.attribute"),
-        relation=_strict(relation, value.get("strict", False), f"{place}.strict"),
-        operands=_operands(value["value"], relation, bag, f"{place}.value", terms),
+        attribute=terms.name(value["attribute"], f"{path}.attribute"),
+        relation=_strict(relation, value.get("strict", False), f"{path}.strict"),
+        operands=_operands(value["value"], relation, bag, f"{path}.value", terms),
         bag=bag,
     )
 
 
-def _operator(value: object, place: str) -> tuple[BagSymbol | None, FilterRelation]:
+def _operator(value: object, path: str) -> tuple[BagSymbol | None, FilterRelation]:
     """Parse an operator. `#>/@<` is a bag operator with the relation of its elements; without one it is `=`."""
     first, slash, second = value.partition("/") if isinstance(value, str) else ("", "", "")
     bag = BAGS.get(first)
     relation = RELATIONS.get((second if slash else "=") if bag else str(value))
     if relation is None:
-        raise InvalidField(place, f"{place}: {value!r} is no operator; there are {_OPERATORS}, and bags such as #>/@<")
+        raise InvalidField(path, f"{path}: {value!r} is no operator; there are {_OPERATORS}, and bags such as #>/@<")
     return bag, relation
 
 
-def _strict(relation: FilterRelation, value: object, place: str) -> FilterRelation:
+def _strict(relation: FilterRelation, value: object, path: str) -> FilterRelation:
     if not isinstance(value, bool):
-        raise InvalidField(place, f"{place} must be true or false, not {value!r}")
+        raise InvalidField(path, f"{path} must be true or false, not {value!r}")
     try:
         return relation.strictly() if value else relation
     except ValueError:
         known = [symbol for symbol, each in RELATIONS.items() if each.strict and symbol == each.symbol]
         raise InvalidField(
-            place, f"{place}: {relation.symbol} has no strict variant; {' and '.join(known)} have"
+            path, f"{path}: {relation.symbol} has no strict variant; {' and '.join(known)} have"
         ) from None
 
 
 def _operands(
-    value: object, relation: FilterRelation, bag: BagSymbol | None, place: str, terms: TermReader
+    value: object, relation: FilterRelation, bag: BagSymbol | None, path: str, terms: TermReader
 ) -> tuple[tuple[str, ...], ...]:
     if bag is None:
-        return (terms.operand(value, relation.operand, place),)
-    given = _listed(value, place, BAG_ELEMENTS)
-    return tuple(terms.operand(each, relation.operand, f"{place}[{at}]") for at, each in enumerate(given))
+        return (terms.operand(value, relation.operand, path),)
+    given = _listed(value, path, BAG_ELEMENTS)
+    return tuple(terms.operand(each, relation.operand, f"{path}[{at}]") for at, each in enumerate(given))
 
 
 _EARLY = ("=", "has", "is_a", "equivalent", "strictly", "below")
@@ -314,16 +314,12 @@ _EARLY = ("=", "has", "is_a", "equivalent", "strictly", "below")
 
 def document_query(value: Mapping[str, object]) -> Query:
     """The query of a JSON document with `filter` or `filters`, and perhaps `prefixes`. Raises InvalidField."""
-    return filters_query(parse_filters(value))
-
-
-def filters_query(filters: Iterable[AttributeFilter]) -> Query:
-    """An ASK query that tells whether one of the filters holds for an event. There must be at least one filter."""
-    return build_query(order_filters(filters))
+    return build_query(order_filters(parse_filters(value)))
 
 
 def build_query(filters: Iterable[tuple[Constraint, ...]]) -> Query:
-    """The same for filters that are distinct and in order."""
+    """An ASK query that tells whether one of the filters, which are distinct and in order, holds for an event. There
+    must be at least one filter."""
     return Query("ask", reduce(Union, [_conjunction(constraints) for constraints in filters]))
 
 
@@ -386,7 +382,7 @@ class ConstraintForm:
 
 @dataclass(frozen=True)
 class FilterForm:
-    """Filters without their operands, in canonical order."""
+    """Filters without their operands, in canonical order. Forms that differ only in terms are equal."""
 
     filters: tuple[tuple[ConstraintForm, ...], ...]
 
@@ -406,13 +402,8 @@ class FilterForm:
 
 def parse_form(value: Mapping[str, object]) -> tuple[FilterForm, tuple[str, ...]]:
     """The form and the terms of a JSON document with `filter` or `filters`, and perhaps `prefixes`. Raises
-    InvalidField."""
-    return split_form(parse_filters(value))
-
-
-def split_form(filters: Iterable[AttributeFilter]) -> tuple[FilterForm, tuple[str, ...]]:
-    """Split filters so that `form.query(terms)` is their query."""
-    ordered = order_filters(filters)
+    InvalidField. `form.query(terms)` is their query."""
+    ordered = order_filters(parse_filters(value))
     form = FilterForm(tuple([tuple([_blank(each) for each in constraints]) for constraints in ordered]))
     operands = (operand for constraints in ordered for each in constraints for operand in each.operands)
     return form, tuple([term for operand in operands for term in operand])
@@ -421,18 +412,3 @@ def split_form(filters: Iterable[AttributeFilter]) -> tuple[FilterForm, tuple[st
 def _blank(constraint: Constraint) -> ConstraintForm:
     sizes = tuple([len(each) for each in constraint.operands])
     return ConstraintForm(constraint.attribute, constraint.relation, constraint.bag, sizes)
-
-
-__all__ = [
-    "BAGS",
-    "RELATIONS",
-    "AttributeFilter",
-    "Constraint",
-    "FilterForm",
-    "FilterRelation",
-    "Operand",
-    "document_query",
-    "filters_query",
-    "parse_filters",
-    "parse_form",
-]

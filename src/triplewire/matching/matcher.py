@@ -32,20 +32,12 @@ import numpy as np
 import pyarrow as pa
 
 from triplewire.kernels.words import memory_fence
-from triplewire.matching.evaluator import DEFAULT_BUDGET, CpuBudget, connect_duckdb
+from triplewire.matching import index_maintenance
+from triplewire.matching.evaluator import DEFAULT_BUDGET, CpuBudget, open_evaluator_engine
 from triplewire.matching.fallback import FallbackMatcher, ResidualMatcher
 from triplewire.matching.index.columns import Allocate, StaleIndex, allocate
 from triplewire.matching.index.groups import GroupIndex, VisibilityMask
 from triplewire.matching.index.store import IndexGenerations, IndexStore
-from triplewire.matching.index_maintenance import (
-    INDEX_CHANGES,
-    ChangeSource,
-    KnownShape,
-    apply_changes,
-    change_fingerprint,
-    hides_few_events,
-    read_journal,
-)
 from triplewire.matching.tables import OntologyClosure
 from triplewire.matching.visibility import find_redacted
 from triplewire.model import MATCHES
@@ -71,7 +63,7 @@ class Matcher:
 
     def __init__(
         self,
-        registry: ChangeSource,
+        registry: index_maintenance.ChangeSource,
         directory: Path,
         *,
         allocate: Allocate = allocate,
@@ -95,7 +87,7 @@ class Matcher:
         return cls.private(ChangeList(sorted(changes, key=lambda each: each.position)))
 
     @classmethod
-    def private(cls, registry: ChangeSource, budget: CpuBudget = DEFAULT_BUDGET) -> Matcher:
+    def private(cls, registry: index_maintenance.ChangeSource, budget: CpuBudget = DEFAULT_BUDGET) -> Matcher:
         """A matcher with a private directory, which is removed with it."""
         directory = tempfile.mkdtemp(prefix="triplewire-index-")
         made = cls(registry, Path(directory), budget=budget)
@@ -155,8 +147,9 @@ class Matcher:
             self._reset()
             self._read()
         away = frozenset(shape for shape, since in self._lanes.items() if since < first)
+        changed = [each.position for each in self._pending if each.kind not in (SHAPE, SUBSCRIPTION)]
         found, start = [MATCHES.empty_table()], 0
-        for through in [*(mark - 1 for mark in self._ontologies() if first < mark <= last), last]:
+        for through in [*(position - 1 for position in changed if first < position <= last), last]:
             self._catch_up(through, first)
             stop = int(np.searchsorted(positions, through, "right"))
             found.append(self._match_stage(entries.slice(start, stop - start), away))
@@ -171,9 +164,9 @@ class Matcher:
             self._read()
             version = int(store.files.header["version"])
             while version < through:
-                changes = self._registry.changes(version, through, INDEX_CHANGES)
-                version = through if len(changes) < INDEX_CHANGES else changes[-1].position
-                apply_changes(store, self._known, changes, version)
+                changes = self._registry.changes(version, through, index_maintenance.INDEX_CHANGES)
+                version = through if len(changes) < index_maintenance.INDEX_CHANGES else changes[-1].position
+                index_maintenance.apply_changes(store, self._known, changes, version)
                 self._read()
             if first is not None:
                 # The parts of one batch may come in any order, so subscriptions that ended within a batch's length are
@@ -184,8 +177,8 @@ class Matcher:
         """Reset everything that was read from the generation."""
         self._files = self._index.files
         self._groups = GroupIndex(self._files)
-        self._known: dict[str, KnownShape] = {}
-        self._shapes: dict[int, KnownShape] = {}
+        self._known: dict[str, index_maintenance.KnownShape] = {}
+        self._shapes: dict[int, index_maintenance.KnownShape] = {}
         """Shapes by program."""
         self._visibilities: dict[Visibility, list[int]] = {}
         """Programs of shapes with a visibility that hides few events: the index decides the others."""
@@ -197,7 +190,7 @@ class Matcher:
         """Positions at which shapes moved to the slow lane."""
         self._irreversible = 0
         """The last position at which a change took effect that the evaluator cannot undo."""
-        duck = connect_duckdb()
+        duck = open_evaluator_engine()
         self._closures = OntologyClosure(duck)
         self._residual = ResidualMatcher(duck, self._closures, self._budget)
         self._fallback = FallbackMatcher(
@@ -210,7 +203,7 @@ class Matcher:
             self._reset()
         self._files.follow()
         numbers = self._files.filled("journal")[self._entries :].copy()
-        for change in read_journal(self._registry, numbers):
+        for change in index_maintenance.read_journal(self._registry, numbers):
             if change.kind == SHAPE:
                 self._add_shape(change)
             elif change.kind == LANE:
@@ -220,16 +213,12 @@ class Matcher:
         self._entries += len(numbers)
 
     def _add_shape(self, change: RegistryChange) -> None:
-        known = self._known[change.key] = KnownShape(change)
+        known = self._known[change.key] = index_maintenance.KnownShape(change)
         programs = self._files.filled("programs")["shape"]
         its = np.flatnonzero(programs == change.position).tolist()
         self._shapes |= dict.fromkeys(its, known)
-        if known.visibility is not None and hides_few_events(known.visibility):
+        if known.visibility is not None and index_maintenance.hides_few_events(known.visibility):
             self._visibilities.setdefault(known.visibility, []).extend(its)
-
-    def _ontologies(self) -> list[int]:
-        """Positions of ontology changes that the evaluator has not applied yet."""
-        return [each.position for each in self._pending if each.kind not in (SHAPE, SUBSCRIPTION)]
 
     def _catch_up(self, through: int, first: int) -> None:
         """Bring the evaluator up to a position, for events from `first` on."""
@@ -261,9 +250,10 @@ class Matcher:
         return pa.concat_tables(filled).sort_by("position") if len(filled) > 1 else (filled or found)[0]
 
     def _was_built_from_registry(self, store: IndexStore) -> bool:
-        """Was the index built from this registry?"""
         last, fingerprint = int(store.files.header["last"]), int(store.files.header["fingerprint"])
-        return not last or fingerprint in map(change_fingerprint, self._registry.changes(last - 1, last))
+        return not last or fingerprint in map(
+            index_maintenance.change_fingerprint, self._registry.changes(last - 1, last)
+        )
 
 
 class ChangeList:

@@ -67,7 +67,9 @@ def bound_join(part: object) -> JoinBound:
             # Any two nodes of the event may be the ends of the path.
             return reduce(_times, [_scan(None)] * 2)
         case algebra.Union(left, right):
-            return _plus(bound_join(left), bound_join(right))
+            one, other = bound_join(left), bound_join(right)
+            rows = exp.Paren(this=exp.Add(this=one.rows.copy(), expression=other.rows.copy()))
+            return JoinBound(max(one.degree, other.degree), rows)
         case tuple():
             return reduce(_times, map(bound_join, part), _ONE)
     if not is_dataclass(part):
@@ -92,11 +94,6 @@ def _times(left: JoinBound, right: JoinBound) -> JoinBound:
     if not left.degree or not right.degree:
         return left if left.degree else right
     return JoinBound(left.degree + right.degree, exp.Mul(this=left.rows.copy(), expression=right.rows.copy()))
-
-
-def _plus(left: JoinBound, right: JoinBound) -> JoinBound:
-    rows = exp.Paren(this=exp.Add(this=left.rows.copy(), expression=right.rows.copy()))
-    return JoinBound(max(left.degree, right.degree), rows)
 
 
 EVENT_COLUMNS = frozenset({"position", "quad", "graph", "stream", "source", "application", "time", "received"})
@@ -195,10 +192,10 @@ class GeneralPlan:
         return {}
 
     def sql(self, table: str, *, plain: bool, first: int | None) -> str:
-        return self._told(self._compiled, table)
+        return self._match(self._compiled, table)
 
     def alone(self, table: str) -> str:
-        return self._told(self._compiled_alone(), table)
+        return self._match(self._compiled_alone(), table)
 
     def probe(self, table: str) -> str:
         return _probe_sql(self._compiled_alone(), table, self.lists)
@@ -206,7 +203,7 @@ class GeneralPlan:
     def _compiled_alone(self) -> exp.Query:
         return compile_subscription(self.query, solutions=self.lists, stream=self.shape.stream, alone=True)
 
-    def _told(self, compiled: exp.Query, table: str) -> str:
+    def _match(self, compiled: exp.Query, table: str) -> str:
         if not self.lists:
             return _match_sql(compiled, table, "NULL, NULL, NULL")
         kept, limit = _limit_column("terms", 1 + len(self.query.projection))

@@ -46,8 +46,9 @@ def substitute_terms(query: Query, terms: Mapping[str, str]) -> Query:
             if name in terms:
                 raise Unsupported(f"${name} where the query gives it a value", hint="a parameter has its value already")
     made: Query = _substitute(query, terms)
-    for part in iterate_parts(made):
-        _check_nodes(part)
+    for role, node in (each for part in iterate_parts(made) for each in _resource_nodes(part)):
+        if isinstance(node, Const) and not is_iri(node.term):
+            raise Unsupported(f"{node.term} as {role}", hint="only an IRI can be one")
     return made
 
 
@@ -75,12 +76,6 @@ def _substitute(part: Any, terms: Mapping[str, str]) -> Any:  # noqa: ANN401 - a
     if isinstance(made, Select | Query):
         return replace(made, projection=tuple(name for name in made.projection if name not in terms))
     return made
-
-
-def _check_nodes(part: object) -> None:
-    for place, node in _resource_nodes(part):
-        if isinstance(node, Const) and not is_iri(node.term):
-            raise Unsupported(f"{node.term} as {place}", hint="only an IRI can be one")
 
 
 def _resource_nodes(part: object) -> Iterator[tuple[str, Node | None]]:
@@ -202,14 +197,12 @@ class PreparedQueries(Generic[Made]):
     def _prepare(self, asked: ShapeRequest, pieces: QuerySkeleton) -> Made:
         real = self._make(asked)
         found, recipe = _RecipeSearch(self._make, pieces, real).outcome()
-        self._store(pieces, tuple(each for each in range(len(pieces.cores)) if each not in found), recipe)
-        return real
-
-    def _store(self, pieces: QuerySkeleton, kept: tuple[int, ...], recipe: _Recipe[Made]) -> None:
+        kept = tuple(each for each in range(len(pieces.cores)) if each not in found)
         with self._lock:
             others = [each for each in self._choices.get(pieces.skeleton) or () if each != kept]
             self._choices.put(pieces.skeleton, (kept, *others[: SKELETON_CHOICES - 1]))
             self._recipes.put(_key(pieces, kept), recipe)
+        return real
 
 
 class PreparedShapes(PreparedQueries[LiftedShape]):

@@ -13,11 +13,11 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import zip_longest
-from typing import Protocol
 
+from triplewire.matching.filters import FilterForm
 from triplewire.model.terms import RDF_TYPE, TW, literal
 from triplewire.security.visibility import Visibility
-from triplewire.sparql import Apply, Const, Expression, Pattern, Query, Var
+from triplewire.sparql import Apply, Const, Pattern, Query, Var
 from triplewire.sparql.algebra import Basic, Exists, Filter, Join, Operator, Select
 
 HEADERS = ("stream", "source", "application")
@@ -77,24 +77,15 @@ def _header_patterns(narrowing: EventSelector) -> Iterator[Operator]:
 
 
 def _vocabulary_pattern(beginnings: Sequence[str]) -> Operator:
-    classed = Apply("=", (_PREDICATE, Const(RDF_TYPE)))
+    classed, named = Apply("=", (_PREDICATE, Const(RDF_TYPE))), Apply("isiri", (_OBJECT,))
     ways = [_starts_with(_PREDICATE, each) for each in beginnings]
-    ways += [
-        Apply("&&", (classed, Apply("&&", (_object_is_iri(), _starts_with(_OBJECT, each))))) for each in beginnings
-    ]
-    return Filter(Basic((Pattern(_SUBJECT, _PREDICATE, _OBJECT),)), (reduce(_or, ways),))
+    ways += [Apply("&&", (classed, Apply("&&", (named, _starts_with(_OBJECT, each))))) for each in beginnings]
+    condition = reduce(lambda left, right: Apply("||", (left, right)), ways)
+    return Filter(Basic((Pattern(_SUBJECT, _PREDICATE, _OBJECT),)), (condition,))
 
 
-def _object_is_iri() -> Expression:
-    return Apply("isiri", (_OBJECT,))
-
-
-def _starts_with(variable: Var, beginning: str) -> Expression:
+def _starts_with(variable: Var, beginning: str) -> Apply:
     return Apply("strstarts", (Apply("str", (variable,)), Const(literal(beginning))))
-
-
-def _or(left: Expression, right: Expression) -> Expression:
-    return Apply("||", (left, right))
 
 
 _WORD = r"[A-Za-z0-9_]"
@@ -128,13 +119,6 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(Z|[+-][0-9]{2}:[0-9]{2})?")
 
 
-class QueryForm(Protocol):
-    """A query without its terms. Forms that differ only in terms are equal and have the same hash."""
-
-    def query(self, terms: Sequence[str]) -> Query:
-        """The query with these terms."""
-
-
 @dataclass(frozen=True)
 class ShapeRequest:
     """A query to be lifted: a text, a form, an algebra, or none for all events; for selected events; with its
@@ -146,7 +130,7 @@ class ShapeRequest:
     values: tuple[tuple[str, str], ...] = ()
     """Terms for variables of the text, by name, or for the form, in order."""
     query: Query | None = None
-    form: QueryForm | None = None
+    form: FilterForm | None = None
     visibility: Visibility | None = None
     """The visibility of the subscriber; None for everything."""
 
@@ -165,15 +149,8 @@ class QuerySkeleton:
     def skeleton(self) -> Hashable:
         counts = tuple(map(len, self.asked.narrowing.fields))
         names = tuple([name for name, _ in self.asked.values])
-        return (
-            tuple(self.pieces),
-            self.kinds,
-            self.asked.solutions,
-            counts,
-            names,
-            self.asked.form,
-            self.asked.visibility,
-        )
+        asked = self.asked
+        return tuple(self.pieces), self.kinds, asked.solutions, counts, names, asked.form, asked.visibility
 
     @cached_property
     def equal(self) -> tuple[int, ...]:

@@ -1,26 +1,32 @@
-"""Shapes: queries with their constants lifted out as parameters.
+"""Shapes: queries with their constants lifted out as parameters, and the expansion of a match by its shape.
 
 Subscriptions of one shape are rows of one table and are matched by one relational query. Predicates stay in the shape,
-because they tell structures apart and make the cheapest scans; constants in other places, and literals in filters,
-become parameters. A regular expression stays, because an engine compiles it once for each query. A query that is more
-than patterns and filters is a general shape: it stays as it was written, but for its constants.
+because they tell structures apart and make the cheapest scans; constants elsewhere, and literals in filters, become
+parameters. A regular expression stays, because an engine compiles it once for each query. A query that is more than
+patterns and filters is a general shape: it stays as it was written, but for its constants.
+
+A solution of a match is a list of quad numbers, one for each pattern of the shape. A variable is read off the first
+pattern that holds it. Negative numbers stand for the event's own metadata (see `METADATA`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from triplewire.model import Subscription
+from triplewire.model.clock import format_timestamp
 from triplewire.model.errors import Unsupported
-from triplewire.model.terms import RDF_TYPE, literal
+from triplewire.model.terms import RDF_TYPE, XSD, boolean_document, iri, literal, results_document
+from triplewire.rdf import N_TRIPLES, to_ntriples
 from triplewire.security.visibility import Visibility
 from triplewire.sparql import Conjunction, algebra, to_conjunction
-from triplewire.sparql.algebra import Apply, Const, Node, Pattern, Query, Var
-from triplewire.sparql.construct import construct_to_select
+from triplewire.sparql.algebra import HEADER_PREDICATES, STREAM_PREDICATE, Apply, Const, Node, Pattern, Query, Var
+from triplewire.sparql.construct import build_graph, construct_to_select
 from triplewire.sparql.parameters import ConstantLifter
 from triplewire.sparql.serialization import algebra_from_json, algebra_to_json
 from triplewire.sparql.traversal import iterate_parts, pattern_variables
@@ -40,7 +46,7 @@ def check_subscribable(query: Query) -> None:
             raise Unsupported(f"{part.op.upper()} in a subscription", hint=hint)
 
 
-_BROAD = (Const(RDF_TYPE), algebra.STREAM_PREDICATE)
+_BROAD = (Const(RDF_TYPE), STREAM_PREDICATE)
 _NOW = Apply("now", ())
 
 
@@ -65,7 +71,7 @@ class Shape:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @cached_property
-    def places(self) -> tuple[tuple[int, int] | None, ...]:
+    def variable_slots(self) -> tuple[tuple[int, int] | None, ...]:
         """For each projected variable, the first pattern and the slot in it where it occurs: 0 to 2 for the triple,
         3 for the graph; None if it occurs nowhere."""
         if isinstance(self.query, Query):
@@ -113,7 +119,7 @@ def _lift_conjunction(query: Conjunction, *, solutions: bool, stream: str | None
     """Queries that differ in constants, or in the names of variables that are not projected, have equal shapes. A
     subscription to one stream has one more pattern, for the stream's name."""
     lifting = _RenamingLifter(keep=frozenset(query.projection) if solutions else frozenset())
-    named = [] if stream is None else [Pattern(Var(""), algebra.STREAM_PREDICATE, Const(literal(stream)))]
+    named = [] if stream is None else [Pattern(Var(""), STREAM_PREDICATE, Const(literal(stream)))]
     patterns = tuple(lifting.pattern(each) for each in _order_patterns((*query.patterns, *named)))
     filters = tuple(lifting.expression(each) for each in query.filters)
     lifted = replace(query, patterns=patterns, filters=filters)
@@ -170,9 +176,84 @@ class _RenamingLifter(ConstantLifter):
     names: dict[str, str] = field(default_factory=dict)
 
     def node(self, node: Node) -> Node:
-        return self._renamed(node) if isinstance(node, Var) else super().node(node)
+        if not isinstance(node, Var):
+            return super().node(node)
+        if node.name in self.keep:
+            return node
+        return Var(self.names.setdefault(node.name, f".{len(self.names)}"))
 
-    def _renamed(self, variable: Var) -> Var:
-        if variable.name in self.keep:
-            return variable
-        return Var(self.names.setdefault(variable.name, f".{len(self.names)}"))
+
+METADATA = {number: name for name, number in HEADER_PREDICATES.values()}
+"""The headers of an event, by the number of their virtual quad in a solution."""
+
+
+def expand_bindings(shape: Shape, entry: Mapping[str, Any], solutions: Sequence[int]) -> dict[str, Any]:
+    """The solutions of one match as a SPARQL 1.1 JSON results document. `entry` is a row of an `ENTRIES` table."""
+    return results_document(shape.query.projection, _expand_rows(shape, entry, solutions))
+
+
+def expand_terms(shape: Shape, terms: Sequence[str | None]) -> dict[str, Any]:
+    """The same for solutions that are terms: for each its rank, and a term for each variable."""
+    assert isinstance(shape.query, Query)
+    if shape.query.form == "ask":
+        return boolean_document(True)
+    return results_document(shape.query.projection, _split_terms(shape, terms))
+
+
+def expand_graph(
+    shape: Shape,
+    subscription: Subscription,
+    entry: Mapping[str, Any],
+    solutions: Sequence[int],
+    terms: Sequence[str | None],
+) -> dict[str, Any]:
+    """The graph that a CONSTRUCT builds from one match: `graph` has it as N-Triples, and `format` says so.
+
+    Solutions are those of the match: numbers of quads for a conjunction, terms for a general shape. A graph without
+    triples is not a match, so there is at least one. Each triple occurs once, in the order of the solutions.
+    """
+    whole = isinstance(shape.query, Query)
+    rows = _split_terms(shape, terms) if whole else _expand_rows(shape, entry, solutions)
+    bound = (dict(zip(shape.query.projection, row, strict=True)) for row in rows)
+    name = f"{subscription.id} {entry['position']}"
+    triples = build_graph(shape.template, subscription.constants, bound, name)
+    return {"format": N_TRIPLES.media_type, "graph": to_ntriples("\n".join(map("\t".join, triples)))}
+
+
+def _split_terms(shape: Shape, terms: Sequence[str | None]) -> list[tuple[str | None, ...]]:
+    width = 1 + len(shape.query.projection)
+    return [tuple(terms[start + 1 : start + width]) for start in range(0, len(terms), width)]
+
+
+def _expand_rows(shape: Shape, entry: Mapping[str, Any], solutions: Sequence[int]) -> list[tuple[str | None, ...]]:
+    query = shape.query
+    assert isinstance(query, Conjunction)
+    rows = list(_solutions(shape, entry, solutions))
+    if query.distinct:
+        rows = list(dict.fromkeys(rows))
+    return rows[query.offset : None if query.limit is None else query.offset + query.limit]
+
+
+def _solutions(shape: Shape, entry: Mapping[str, Any], solutions: Sequence[int]) -> Iterator[tuple[str | None, ...]]:
+    assert isinstance(shape.query, Conjunction)
+    # Without patterns there is one solution, of no quads.
+    width = len(shape.query.patterns)
+    lines = entry["text"].split("\n")
+    if not width:
+        yield (None,) * len(shape.variable_slots)
+        return
+    for start in range(0, len(solutions), width):
+        yield tuple(
+            None if slot is None else _term(entry, lines, solutions[start + slot[0]], slot[1])
+            for slot in shape.variable_slots
+        )
+
+
+def _term(entry: Mapping[str, Any], lines: Sequence[str], number: int, slot: int) -> str:
+    if slot == 3 or (number < 0 and slot == 0):
+        return iri(entry["event"])
+    if number < 0:
+        name = METADATA[number]
+        timed = name in ("time", "received")
+        return literal(format_timestamp(entry[name]), XSD + "dateTime") if timed else literal(entry[name])
+    return lines[number].split("\t")[slot]

@@ -30,16 +30,12 @@ the memory."""
 
 
 class ConstantTable:
-    """The table of constants of one shape, and the SQL that joins it with a batch of quads. Added subscriptions are
-    collected and written together, at the next `prepare`."""
+    """The table of constants of one shape, and the SQL that joins it with a batch of quads: a `SubscriptionTable`."""
 
     def __init__(self, duck: duckdb.DuckDBPyConnection, shape: Shape, table: str) -> None:
         self._plan = make_plan(shape)
-        self.columns = self._plan.columns
-        """The columns of `quads` that the SQL of the shape reads."""
-        self.columns_alone = self.columns
+        self.columns = self.columns_alone = self._plan.columns
         self.lists = self._plan.lists
-        """Whether solutions are listed."""
         self._duck = duck
         self._table = table
         self._created = False
@@ -56,47 +52,37 @@ class ConstantTable:
             self.prepare()
 
     def remove(self, gone: Sequence[int]) -> None:
-        """Remove the subscriptions that were made at these positions."""
         if self.prepare():
             sql = f"DELETE FROM {self._table} WHERE subscription IN (SELECT unnest(?))"
             ((count,),) = self._duck.execute(sql, [list(gone)]).fetchall()
             self._size -= count
 
     def prepare(self) -> bool:
-        """Bring the table up to date. Return whether it has any subscription."""
         if self._added:
             self._insert([*self._added.values()])
             self._added = {}
         return self._size > 0
 
     def match_into(self, table: str, *, plain: bool) -> None:
-        """Add the matches of the batch in the table `quads` to a table with the columns of `MATCHES`. `plain` says
-        that doubles tell all numbers of the batch apart."""
         self._duck.execute(f"INSERT INTO {table} {self._query(plain and self._plain)}")
 
     def match_some(self, table: str, made: Sequence[int]) -> None:
-        """The same for the subscriptions that were made at some positions, on one event."""
         chosen = self._chosen(made)
         sql = self._plan.alone(chosen) if len(made) == 1 else self._plan.sql(chosen, plain=False, first=None)
         self._duck.execute(f"INSERT INTO {table} {sql}")
 
     def heavy(self, quads: int) -> Sequence[int]:
-        """The positions of events in `quads`, of at most `longest` quads, on which the joins may have too many rows.
-        Most have fewer."""
         if not self._plan.bound.possible(quads):
             return ()
         return [position for (position,) in self._duck.execute(self._plan.bound.sql()).fetchall()]
 
     def alike(self) -> dict[int, list[int]]:
-        """Groups of subscriptions with the same constants, by the first of each."""
         columns = ", ".join(f"k{index}" for index in range(self._width))
         groups = f"GROUP BY {columns}" if columns else ""
         sql = f"SELECT list(subscription ORDER BY subscription) FROM {self._table} {groups}"
         return {made[0]: made for (made,) in self._duck.execute(sql).fetchall()}
 
     def probe(self, made: int) -> int:
-        """The number of solutions of one subscription on the one event in `quads`, up to one more than a
-        notification may have; 1 or 0 if solutions are not asked for."""
         ((count,),) = self._duck.execute(self._plan.probe(self._chosen([made]))).fetchall()
         return int(count)
 
@@ -194,9 +180,9 @@ class OntologyClosure:
         self.rows = self._rows()
         columns = [pa.array(each, pa.string()) for each in zip(*self.rows, strict=True)]
         if columns:
-            self._duck.register("told", pa.table(columns, names=["relation", "lower", "upper"]))
-            self._duck.execute("INSERT INTO closure SELECT * FROM told")
-            self._duck.unregister("told")
+            self._duck.register("fresh", pa.table(columns, names=["relation", "lower", "upper"]))
+            self._duck.execute("INSERT INTO closure SELECT * FROM fresh")
+            self._duck.unregister("fresh")
         self._stale = False
         return True
 
@@ -255,7 +241,7 @@ class SubscriptionTable(Protocol):
         """The same for the subscriptions that were made at some positions, on one event."""
 
     def heavy(self, quads: int) -> Sequence[int]:
-        """The positions of events in `quads`, of at most `longest` quads, that may be too heavy."""
+        """The positions of events, of at most so many quads, on which the joins may have too many rows."""
 
     def alike(self) -> dict[int, list[int]]:
         """Groups of subscriptions with the same constants, by the first of each."""

@@ -18,7 +18,7 @@ from tests.matching.filters.worlds import EX
 from triplewire.matching.bags import BagTable, make_table
 from triplewire.matching.bags.clauses import split_clauses
 from triplewire.matching.bags.tables import BagLimits
-from triplewire.matching.evaluator import Evaluator, connect_duckdb
+from triplewire.matching.evaluator import Evaluator, open_evaluator_engine
 from triplewire.matching.filters import document_query, parse_filters
 from triplewire.matching.prepared_queries import lift_request
 from triplewire.matching.shape_requests import NO_SELECTOR, EventSelector, ShapeRequest
@@ -65,7 +65,7 @@ def made(asked: Sequence[LiftedShape], first: int = 10) -> list[RegistryChange]:
 
 
 def evaluator(making: TableFactory) -> Evaluator:
-    return Evaluator(connect_duckdb(), None, "constants", _make_table=making)
+    return Evaluator(open_evaluator_engine(), None, "constants", _make_table=making)
 
 
 def pairs(found: pa.Table) -> Pairs:
@@ -190,7 +190,7 @@ def test_a_table_of_its_own_is_for_bags_that_stand_apart(document: dict[str, Any
         each.setdefault("attribute", "urn:a")
         each.setdefault("op", "#<")
         each.setdefault("value", ["x"])
-    duck = connect_duckdb()
+    duck = open_evaluator_engine()
     assert isinstance(make_table(duck, OntologyClosure(duck), lifted(document).shape, "t"), BagTable) is own
 
 

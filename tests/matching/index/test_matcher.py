@@ -20,8 +20,7 @@ from triplewire.http.formats.notifications import MatchSelector, MatchSolutions,
 from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.index import Memberships
 from triplewire.matching.matcher import Matcher
-from triplewire.matching.results import expand_bindings
-from triplewire.matching.shapes import Shape
+from triplewire.matching.shapes import Shape, expand_bindings
 from triplewire.model import END, Event, Kind
 from triplewire.sparql import Conjunction
 from triplewire.storage.registry.ontologies import BATCH_EVENTS
@@ -53,12 +52,12 @@ def expanded(matches: pa.Table, batch: pa.Table, changes: Sequence[RegistryChang
     solutions = MatchSolutions(matches) if matches.num_rows else None
     found: Found = {}
     for group in group_matches(matches, wanted):
-        shape, constants = subscriptions[group.since]
+        shape, _ = subscriptions[group.since]
         for position, numbers in zip(group.positions, group.rows, strict=True):
             assert (group.since, position) not in found, "one match for each pair"
             found[group.since, position] = None
             if shape.solutions and isinstance(shape.query, Conjunction) and solutions is not None:
-                document = expand_bindings(shape, constants, rows[position], solutions.quads(numbers))
+                document = expand_bindings(shape, rows[position], solutions.quads(numbers))
                 found[group.since, position] = bag(document["results"]["bindings"])
     return found
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from tests.matching.filters.worlds import EX
 from tests.matching.interpreter.oracles import batch
-from triplewire.matching.evaluator import connect_duckdb
+from triplewire.matching.evaluator import open_evaluator_engine
 from triplewire.matching.filters import document_query
-from triplewire.matching.interpreter.expressions import OntologyRows
 from triplewire.matching.interpreter.matcher import InterpreterBatch, interpret_shape
+from triplewire.matching.interpreter.runs import OntologyRows
 from triplewire.matching.shapes import LiftedShape, Shape, lift
 from triplewire.matching.tables import OntologyClosure
 from triplewire.model import Event, Kind, Subscription
@@ -26,7 +26,7 @@ def lifted(document: Document) -> LiftedShape:
 
 
 def ontologies(changes: Iterable[RegistryChange]) -> OntologyRows:
-    closures = OntologyClosure(connect_duckdb())
+    closures = OntologyClosure(open_evaluator_engine())
     for each in changes:
         closures.apply(each)
     closures.prepare()

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tests.matching.subscriptions import registered
 from tests.matching.test_evaluator import entries
-from triplewire.matching.evaluator import Evaluator, connect_duckdb
+from triplewire.matching.evaluator import Evaluator, open_evaluator_engine
 from triplewire.matching.interpreter.matcher import NO_MATCH, InterpreterBatch, PairResult, interpret_shape
 from triplewire.matching.shapes import LiftedShape, Shape, lift
 from triplewire.matching.tables import OntologyClosure
@@ -68,7 +68,7 @@ def evaluated(sparql: str, table: pa.Table, kind: Kind = Kind.BINDINGS, stream: 
 @cache
 def _connected() -> tuple[duckdb.DuckDBPyConnection, OntologyClosure]:
     """One for all, as to open it takes longer than what is asked."""
-    duck = connect_duckdb()
+    duck = open_evaluator_engine()
     return duck, OntologyClosure(duck)
 
 

@@ -17,7 +17,7 @@ from tests.differential.grammar import Question, one_event
 from tests.differential.pairs import examples, hold_on_event, seed_of
 from tests.matching.interpreter.oracles import alike, batch, evaluated, lifted, singly
 from triplewire.matching.interpreter.matcher import PairResult
-from triplewire.matching.results import expand_bindings, expand_terms
+from triplewire.matching.shapes import expand_bindings, expand_terms
 from triplewire.model import Event
 from triplewire.model.errors import Unsupported
 from triplewire.sparql import Query
@@ -67,7 +67,7 @@ def _answer(found: PairResult, row: dict[str, Any], text: str) -> Answer:
     if isinstance(asked.shape.query, Query):
         document = expand_terms(asked.shape, found.terms or ())
     else:
-        document = expand_bindings(asked.shape, asked.constants, row, found.solutions or ())
+        document = expand_bindings(asked.shape, row, found.solutions or ())
     read = ox.parse_query_results(json.dumps(document), format=ox.QueryResultsFormat.JSON)
     assert isinstance(read, ox.QuerySolutions)
     names = tuple(each.value for each in read.variables)

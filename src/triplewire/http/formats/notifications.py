@@ -1,6 +1,7 @@
 """Notifications: matches of an outbox chunk, grouped by subscription and rendered as messages.
 
-A match on statements that the owner may no longer see is not delivered. A match on an event that retention has removed
+A match on statements that the owner may no longer see is not delivered. A match on an event that retention has
+removed
 from the log becomes a gap notice.
 """
 
@@ -21,8 +22,7 @@ from triplewire.http.formats.messages import EntryPieces, Frames, MessageFormat,
 from triplewire.matching.evaluator import PAIR_CPU_SECONDS
 from triplewire.matching.index import Membership
 from triplewire.matching.plans import SOLUTIONS
-from triplewire.matching.results import expand_bindings, expand_graph, expand_terms
-from triplewire.matching.shapes import Shape
+from triplewire.matching.shapes import Shape, expand_bindings, expand_graph, expand_terms
 from triplewire.model import START, Kind, LimitReached, Subscription
 from triplewire.security import Visibility
 from triplewire.sparql import Query
@@ -222,7 +222,7 @@ class SubscriptionPresenter:
         entry = renderer.pieces(shape.visibility).entry(position)
         if shape.template:
             return expand_graph(shape, self.subscription, entry, solutions.quads(rows), solutions.terms(rows))
-        return {"results": expand_bindings(shape, self.subscription.constants, entry, solutions.quads(rows))}
+        return {"results": expand_bindings(shape, entry, solutions.quads(rows))}
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum
 from functools import lru_cache
 
 import duckdb
@@ -19,7 +18,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from triplewire.kernels.compiler import Int64
-from triplewire.matching.bags.pairing import ClauseValues
+from triplewire.matching.bags.pairing import BagTest, ClauseValues
 from triplewire.matching.shapes import Shape
 from triplewire.model.terms import RDF, literal
 from triplewire.sparql import Apply, Const, Expression, Param, Pattern, Query, Var, to_sql
@@ -35,26 +34,16 @@ _HEADERS = frozenset(
 )
 
 
-class BagTest(IntEnum):
-    """The condition on the values of a predicate."""
-
-    SOME = 0
-    """One value is related to the one element."""
-    EQUAL = 1
-    SUB = 2
-    SUPER = 3
-
-
 _BAGS = {"#=": BagTest.EQUAL, "#<": BagTest.SUB, "#>": BagTest.SUPER}
 
 
 @dataclass(frozen=True)
 class BagElement:
     """An element of a bag. `relation` is a condition on `VALUE` with parameters from 0 on; None if the value must
-    equal the constant itself. `places` are the numbers of the shape's constants for these parameters."""
+    equal the constant itself. `constants_at` are the numbers of the shape's constants for these parameters."""
 
     relation: Expression | None
-    places: tuple[int, ...]
+    constants_at: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -93,9 +82,9 @@ def _join_operands(operator: Operator) -> Iterator[Operator]:
 def _parts(operator: Operator) -> Iterator[BagClause | None]:
     match operator:
         case Bag(predicate, relation, member, elements):
-            told = [_element(each, member) for each in elements]
-            known = tuple(each for each in told if each is not None)
-            yield BagClause(predicate.term, _BAGS[relation], known) if len(known) == len(told) else None
+            made = [_element(each, member) for each in elements]
+            known = tuple(each for each in made if each is not None)
+            yield BagClause(predicate.term, _BAGS[relation], known) if len(known) == len(made) else None
         case Basic(patterns):
             yield from (_clause(each, ()) for each in patterns)
         case Filter(Basic(patterns), conditions):
@@ -125,20 +114,20 @@ def _element(condition: Expression, member: str) -> BagElement | None:
     """The element of a condition; None if it depends on more than the value and constants."""
     if _variables(condition) != {member} or any(part == Apply("now", ()) for part in iterate_parts(condition)):
         return None
-    places = list[int]()
-    relation = _number_parameters(condition, places)
-    return BagElement(relation, tuple(places))
+    constants_at = list[int]()
+    relation = _number_parameters(condition, constants_at)
+    return BagElement(relation, tuple(constants_at))
 
 
-def _number_parameters(part: Expression, places: list[int]) -> Expression:
+def _number_parameters(part: Expression, constants_at: list[int]) -> Expression:
     match part:
         case Var():
             return VALUE
         case Param(index):
-            places.append(index)
-            return replace(part, index=len(places) - 1)
+            constants_at.append(index)
+            return replace(part, index=len(constants_at) - 1)
         case Apply(op, args):
-            return Apply(op, tuple(_number_parameters(each, places) for each in args))
+            return Apply(op, tuple(_number_parameters(each, constants_at) for each in args))
     return part
 
 
@@ -180,8 +169,8 @@ class BagBatch:
 def read_batch(duck: duckdb.DuckDBPyConnection, clauses: Sequence[BagClause]) -> BagBatch:
     """Read the events in the table `quads`; those that lack a predicate are left out."""
     lists = duck.execute("SELECT count(*) FROM quads WHERE predicate = ?", [_FIRST]).fetchall() != [(0,)]
-    told = {key: _read_objects(duck, *key, lists=lists) for key in dict.fromkeys(map(_key, clauses))}
-    tables = [told[_key(each)] for each in clauses]
+    objects_by_key = {key: _read_objects(duck, *key, lists=lists) for key in dict.fromkeys(map(_key, clauses))}
+    tables = [objects_by_key[_key(each)] for each in clauses]
     positions = _common_positions([each["position"].to_numpy() for each in tables])
     objects = pa.chunked_array([chunk for each in tables for chunk in each["object"].chunks], pa.string())
     encoded = objects.combine_chunks().dictionary_encode()

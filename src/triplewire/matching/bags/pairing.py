@@ -6,6 +6,7 @@ A value without a free element takes one whose value can move on to another (aug
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -17,7 +18,17 @@ BAG_LATE_ROWS: Final = 500
 to rebuild these."""
 
 
-_SOME, _EQUAL, _SUB, _SUPER = 0, 1, 2, 3
+class BagTest(IntEnum):
+    """The condition on the values of a predicate."""
+
+    SOME = 0
+    """One value is related to the one element."""
+    EQUAL = 1
+    SUB = 2
+    SUPER = 3
+
+
+_SOME, _EQUAL, _SUB, _SUPER = map(int, BagTest)
 _ELEMENTS = 64
 
 

@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from triplewire.kernels.compiler import Int64
-from triplewire.matching.bags.clauses import COLUMNS, VALUE, BagBatch, BagClause, BagTest, read_batch, split_clauses
-from triplewire.matching.bags.pairing import BAG_LATE_ROWS, Partners, Postings, SubscriptionRows, match_pairs
+from triplewire.matching.bags.clauses import COLUMNS, VALUE, BagBatch, BagClause, read_batch, split_clauses
+from triplewire.matching.bags.pairing import BAG_LATE_ROWS, BagTest, Partners, Postings, SubscriptionRows, match_pairs
 from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.shapes import Shape
 from triplewire.matching.tables import ConstantTable, OntologyClosure, SubscriptionTable, make_plain_table
@@ -199,13 +199,12 @@ class BagTable:
         given = subscription.constants
         self._added[subscription.since] = tuple(
             [
-                self._relations.number(each.relation, tuple([given[place] for place in each.places]))
+                self._relations.number(each.relation, tuple([given[place] for place in each.constants_at]))
                 for each in self._elements
             ]
         )
 
     def remove(self, gone: Sequence[int]) -> None:
-        """Remove the subscriptions that were made at these positions."""
         if self.prepare():
             kept = ~np.isin(self._since, np.array(gone, np.int64))
             self._since = self._since[kept]
@@ -213,7 +212,6 @@ class BagTable:
             self._relations.keep(np.unique(self._postings.rows))
 
     def prepare(self) -> bool:
-        """Bring the table up to date. Return whether it has any subscription."""
         if self._added:
             rows = np.array([*self._added.values()], np.int32).reshape(len(self._added), -1)
             self._since = np.concatenate([self._since, np.array([*self._added], np.int64)])
@@ -269,7 +267,7 @@ class BagTable:
         """The constants of the shape, in their original order."""
         found = dict[int, str]()
         for element, number in zip(self._elements, numbers, strict=True):
-            found |= zip(element.places, self._relations.terms(number), strict=True)
+            found |= zip(element.constants_at, self._relations.terms(number), strict=True)
         return tuple(found[place] for place in sorted(found))
 
     def _partners(self, given: BagBatch) -> Partners:

@@ -11,80 +11,52 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.kernels.compiler import Bytes, Int8, Int32, Int64, Records, UInt32, UInt64
+from triplewire.kernels.compiler import Bytes, Int8, Int32, Int64, Records, UInt32, UInt64, record_type
 from triplewire.kernels.words import hash_texts
 from triplewire.model.terms import literal
 
-CONSTANT = np.dtype([("hash", "u8"), ("start", "i8"), ("value", "f8"), ("length", "i4"), ("kind", "i1")], align=True)
+CONSTANT = record_type("u8 hash", "i8 start", "f8 value", "i4 length", "i1 kind")
 """A term that a program or a group names: its text in the pool, and its numeric value or instant."""
 
-PROGRAM = np.dtype(
-    [
-        ("first_fixed", "i8"),
-        ("shape", "i8"),
-        ("first_row", "i4"),
-        ("rows", "i4"),
-        ("first_step", "i4"),
-        ("steps", "i4"),
-        ("first_hint", "i4"),
-        ("hints", "i4"),
-        ("variables", "i4"),
-        ("threshold", "i4"),
-        ("widest", "i4"),
-        ("direction", "i1"),
-        ("timely", "i1"),
-        ("solutions", "i1"),
-        ("guards", "i1"),
-    ],
-    align=True,
+PROGRAM = record_type(
+    "i8 first_fixed shape",
+    "i4 first_row rows first_step steps first_hint hints variables threshold widest",
+    "i1 direction timely solutions guards",
 )
 """`threshold` is the variable that is compared with the threshold, -1 for none; `direction` is the comparison, and
 `timely` says that both are instants. `shape` is the position at which the shape was registered, `widest` the number
 of keys that a group may have. The matches of a program that `guards` are candidates for the residual matcher."""
 
-PATTERN_SLOT = np.dtype([("number", "i4"), ("slot", "i1"), ("header", "i1"), ("again", "i1")], align=True)
+PATTERN_SLOT = record_type("i4 number", "i1 slot header again")
 """A slot of a row, three for each row. `header` is that of the row; `again` is the earlier slot of the row with the
 same variable, or -1."""
 
-STEP = np.dtype([("variable", "i4"), ("number", "i4"), ("op", "i1"), ("slot", "i1")], align=True)
+STEP = record_type("i4 variable number", "i1 op slot")
 """An instruction of the filter machine; `number` and `slot` give its constant."""
 
-HINT = np.dtype([("number", "i4"), ("choice", "i4"), ("row", "i1"), ("way", "i1")], align=True)
+HINT = record_type("i4 number choice", "i1 row way")
 """A parameter that the object of a row equals, or relates to in this `way`. One hint of each `choice` must hold."""
 
-GROUP = np.dtype(
-    [("signature", "u8"), ("first_constant", "i8"), ("bound", "f8"), ("program", "i4"), ("members", "i4")], align=True
-)
+GROUP = record_type("u8 signature", "i8 first_constant", "f8 bound", "i4 program members")
 """`bound` is the threshold that is easiest to pass."""
 
-KEY = np.dtype([("key", "u8"), ("head", "i4"), ("count", "i4")], align=True)
+KEY = record_type("u8 key", "i4 head count")
 """An access key, the first of its postings, and how many there are."""
 
 POSTING = np.dtype([("group", "i4"), ("following", "i4"), ("row", "i4")])
 """A group under an access key, the row of its program that the key is of, and the next posting, or -1."""
 
-TERM = np.dtype(
-    [
-        ("hash", "u8"),
-        ("start", "i8"),
-        ("stop", "i8"),
-        ("number", "f8"),
-        ("moment", "f8"),
-        ("numeric", "i1"),
-        ("timely", "i1"),
-    ],
-    align=True,
-)
+TERM = record_type("u8 hash", "i8 start stop", "f8 number moment", "i1 numeric timely")
 """A term of the current event. Its number and instant are parsed when they are first needed; until then `numeric`
 and `timely` are -1."""
 
-VARIABLE = np.dtype([("term", "i4"), ("depth", "i4")], align=True)
+VARIABLE = record_type("i4 term depth")
 """The term of a variable, and the depth at which it was bound. Only bindings of smaller depths count."""
 
-PROBE = np.dtype([("key", "u8"), ("quad", "i4")], align=True)
+PROBE = record_type("u8 key", "i4 quad")
 """An access key of the current event, and the quad or the header that has it."""
 
-MATCH_ROW = np.dtype([("value", "f8"), ("event", "i4"), ("group", "i4")], align=True)
+MATCH_ROW = record_type("f8 value", "i4 event group")
 
 PAIR = np.dtype([("event", "i4"), ("group", "i4")])
 """A pair that the index leaves to the evaluator."""

@@ -8,16 +8,8 @@ from __future__ import annotations
 
 from triplewire.kernels.compiler import compiled, inlined, unfolded
 from triplewire.kernels.words import same_bytes
+from triplewire.matching.index import machine
 from triplewire.matching.index.arrays import BatchArrays, IndexArrays, MatchBuffer, MatchScratch
-from triplewire.matching.index.machine import (
-    FAIL,
-    PASS,
-    UNKNOWN,
-    constant_index,
-    passes_more,
-    run_filters,
-    test_threshold,
-)
 from triplewire.matching.index.programs import SlotKind
 
 HEADER_COUNT = 3
@@ -62,23 +54,23 @@ def solve_group(
     once = index.programs[program].solutions == 0
     decided = index.programs[program].threshold < 0
     if once and decided and _find_row(group, event, scratch, found, rows) >= 0:
-        return rows, PASS
+        return rows, machine.PASS
     if quads > _FEW and _steps_spent(group, event, scratch) > _STEPS:
-        return rows, UNKNOWN
+        return rows, machine.UNKNOWN
     for variable in range(index.programs[program].variables):
         scratch.variables[variable].depth = count
-    depth, steps, counted, verdict = 0, 0, False, FAIL
+    depth, steps, counted, verdict = 0, 0, False, machine.FAIL
     scratch.cursor[0] = max(quad, 0) - 1
     while depth >= 0:
         if depth == count:
             state, value = _judge(event, program, group, access, events, index, scratch)
-            if state == UNKNOWN:
-                return rows, UNKNOWN
-            if state == PASS:
-                verdict = PASS
+            if state == machine.UNKNOWN:
+                return rows, machine.UNKNOWN
+            if state == machine.PASS:
+                verdict = machine.PASS
                 rows = _write_row(group, event, value, program, access, index, scratch, found, rows)
                 if rows < 0 or (once and decided):
-                    return rows, PASS
+                    return rows, machine.PASS
             depth -= 1
             continue
         stop = quads if depth else max(quad, 0) + 1
@@ -94,7 +86,7 @@ def solve_group(
             steps += _steps_spent(group, event, scratch)
             counted = True
         if steps > _STEPS:
-            verdict = UNKNOWN
+            verdict = machine.UNKNOWN
             break
     if counted:
         scratch.spent[group] = (event + 1) << 32 | min(steps, _STEPS + 1)
@@ -145,7 +137,7 @@ def _header_fits(row: int, event: int, program: int, group: int, events: BatchAr
     """Does the header of the event have the hash of the constant of a row?"""
     literal = events.header[event * HEADER_COUNT - index.slots[3 * row].header - 1]
     slot, name = index.slots[3 * row + 2].slot, index.slots[3 * row + 2].number
-    constant = constant_index(index, program, group, slot, name)
+    constant = machine.constant_index(index, program, group, slot, name)
     return literal >= 0 and index.constants[constant].hash == events.literal_hash[literal]
 
 
@@ -163,7 +155,7 @@ def _bind_row(
         term = 3 * quad + place
         hash_ = scratch.terms[term].hash
         if there.slot != _VARIABLE:
-            if index.constants[constant_index(index, program, group, there.slot, there.number)].hash != hash_:
+            if index.constants[machine.constant_index(index, program, group, there.slot, there.number)].hash != hash_:
                 return False
         elif there.again >= 0:
             if scratch.terms[3 * quad + there.again].hash != hash_:
@@ -181,14 +173,14 @@ def _judge(
     event: int, program: int, group: int, access: int, events: BatchArrays, index: IndexArrays, scratch: MatchScratch
 ) -> tuple[int, float]:
     """Decide by texts and filters whether the bindings are a solution. Return its value for the threshold, too."""
-    state, value = test_threshold(events, program, group, index, scratch)
-    if state == FAIL:
-        return FAIL, value
-    filtered = run_filters(events, program, group, index, scratch)
-    if filtered != PASS and filtered != UNKNOWN:
-        return FAIL, value
+    state, value = machine.test_threshold(events, program, group, index, scratch)
+    if state == machine.FAIL:
+        return machine.FAIL, value
+    filtered = machine.run_filters(events, program, group, index, scratch)
+    if filtered != machine.PASS and filtered != machine.UNKNOWN:
+        return machine.FAIL, value
     if not _verify_texts(event, program, group, access, events, index, scratch):
-        return FAIL, value
+        return machine.FAIL, value
     return max(state, filtered), value
 
 
@@ -219,7 +211,7 @@ def _verify_texts(
                 if not same_bytes(text, start, stop, events.text, first, length):
                     return False
             else:
-                constant = constant_index(index, program, group, slot, name)
+                constant = machine.constant_index(index, program, group, slot, name)
                 first, length = index.constants[constant].start, index.constants[constant].length
                 if not same_bytes(text, start, stop, index.pool, first, length):
                     return False
@@ -242,7 +234,7 @@ def _write_row(
     once = index.programs[program].solutions == 0
     known = _find_row(group, event, scratch, found, rows) if once else -1
     if known >= 0:
-        if passes_more(index.programs[program].direction, value, found.rows[known].value):
+        if machine.passes_more(index.programs[program].direction, value, found.rows[known].value):
             found.rows[known].value = value
         return rows
     if rows == len(found.rows):

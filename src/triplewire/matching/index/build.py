@@ -10,34 +10,8 @@ import numpy as np
 
 from triplewire.kernels.compiler import Bytes, Int32, Records, compiled
 from triplewire.kernels.words import fence, hash_bytes
+from triplewire.matching.index import keys
 from triplewire.matching.index.arrays import IndexArrays
-from triplewire.matching.index.keys import (
-    EVERYTHING,
-    FIRST,
-    HAS_PREFIX,
-    HAS_RELATION,
-    HAS_VALUE,
-    HEADER,
-    KINDS,
-    LONGEST_PREFIX,
-    OBJECT,
-    PREDICATE,
-    PREDICATE_OBJECT,
-    PREFIX,
-    RELATED,
-    SECOND,
-    SUBJECT,
-    SUBJECT_PREDICATE,
-    UNREAD_NUMBER,
-    VALUE,
-    add_to_filter,
-    bit_of,
-    estimate_frequency,
-    find_key,
-    key_of,
-    pair_kind,
-    value_key,
-)
 from triplewire.matching.index.machine import INSTANT, IRI, NUMBER, OTHER, STRING, constant_index
 from triplewire.matching.index.numbers import DECIDED, parse_instant, parse_number
 from triplewire.matching.index.programs import HINT_EQUAL, HINT_NUMBER, HINT_PREFIX, SlotKind
@@ -52,24 +26,24 @@ _ENOUGH = 256
 @compiled
 def add_posting(index: IndexArrays, kind: int, key: np.uint64, group: int, row: int, posted: int) -> int:
     """Put a group in front of the postings of its key. Return the number of postings."""
-    place = index.keys[find_key(index, key)]
+    entry = index.keys[keys.find_key(index, key)]
     posting = index.postings[posted]
     posting.group = group
     posting.row = row
-    posting.following = place.head
-    place.key = key
+    posting.following = entry.head
+    entry.key = key
     fence()  # who reads meanwhile, in another process, finds a posting only when it is whole
-    place.head = posted
-    place.count += 1
+    entry.head = posted
+    entry.count += 1
     index.uses[kind] = 1
-    add_to_filter(index, key)
+    keys.add_to_filter(index, key)
     return posted + 1
 
 
 @compiled
 def mark_key(index: IndexArrays, kind: int, key: np.uint64, group: int, posted: int) -> int:
     """Add a key to the table if it is not there, only to mark that it exists."""
-    if index.keys[find_key(index, key)].head >= 0:
+    if index.keys[keys.find_key(index, key)].head >= 0:
         return posted
     return add_posting(index, kind, key, group, 0, posted)
 
@@ -77,48 +51,48 @@ def mark_key(index: IndexArrays, kind: int, key: np.uint64, group: int, posted: 
 @compiled
 def has_posting(index: IndexArrays, group: int, key: np.uint64) -> bool:
     """Does the key's first posting belong to the group? An IN may name one constant twice."""
-    place = index.keys[find_key(index, key)]
-    return place.head >= 0 and index.postings[place.head].group == group
+    entry = index.keys[keys.find_key(index, key)]
+    return entry.head >= 0 and index.postings[entry.head].group == group
 
 
 @compiled
 def key_cost(index: IndexArrays, kind: int, key: np.uint64, one: np.uint64) -> int:
     """The cost of a posting under a key: the frequency of the key in events times the postings that it has."""
-    place = index.keys[find_key(index, key)]
-    crowd = int(place.count) if place.head >= 0 else 0
-    if kind <= SUBJECT and index.sampled[0] >= _ENOUGH:
-        return estimate_frequency(index, key) * (crowd + 1)
+    entry = index.keys[keys.find_key(index, key)]
+    crowd = int(entry.count) if entry.head >= 0 else 0
+    if kind <= keys.SUBJECT and index.sampled[0] >= _ENOUGH:
+        return keys.estimate_frequency(index, key) * (crowd + 1)
     frequency = 1
-    if kind == PREDICATE_OBJECT and one == _CLASSES:
+    if kind == keys.PREDICATE_OBJECT and one == _CLASSES:
         frequency = 1_000
-    elif kind in (PREDICATE, OBJECT, SUBJECT):
+    elif kind in (keys.PREDICATE, keys.OBJECT, keys.SUBJECT):
         frequency = 10_000
-    elif kind == PREFIX or kind >= RELATED:
+    elif kind == keys.PREFIX or kind >= keys.RELATED:
         frequency = 10
-    elif kind == HEADER:
+    elif kind == keys.HEADER:
         frequency = 100_000
-    elif kind == EVERYTHING:
+    elif kind == keys.EVERYTHING:
         frequency = 1_000_000
     return frequency * (crowd + 1)
 
 
 @compiled
-def slot_hash(index: IndexArrays, program: int, group: int, row: int, place: int) -> np.uint64:
-    slot, name = index.slots[3 * row + place].slot, index.slots[3 * row + place].number
+def slot_hash(index: IndexArrays, program: int, group: int, row: int, entry: int) -> np.uint64:
+    slot, name = index.slots[3 * row + entry].slot, index.slots[3 * row + entry].number
     return index.constants[constant_index(index, program, group, slot, name)].hash
 
 
 @compiled
 def rehash(index: IndexArrays, old: Records) -> None:
     """Move the keys of an old table to a new one."""
-    for place in range(len(old)):
-        if old[place].head >= 0:
-            key = old[place].key
-            there = index.keys[find_key(index, key)]
+    for entry in range(len(old)):
+        if old[entry].head >= 0:
+            key = old[entry].key
+            there = index.keys[keys.find_key(index, key)]
             there.key = key
-            there.head = old[place].head
-            there.count = old[place].count
-            add_to_filter(index, key)
+            there.head = old[entry].head
+            there.count = old[entry].count
+            keys.add_to_filter(index, key)
 
 
 _ESCAPE = 92
@@ -157,17 +131,17 @@ def hint_key(index: IndexArrays, program: int, group: int, hint: int) -> tuple[i
     constant = index.constants[index.groups[group].first_constant + index.hints[hint].number]
     way = index.hints[hint].way
     if way == HINT_EQUAL:
-        return PREDICATE_OBJECT, key_of(PREDICATE_OBJECT, predicate, constant.hash)
+        return keys.PREDICATE_OBJECT, keys.key_of(keys.PREDICATE_OBJECT, predicate, constant.hash)
     if way == HINT_NUMBER and constant.kind == NUMBER:
-        return VALUE, value_key(predicate, constant.value)
+        return keys.VALUE, keys.value_key(predicate, constant.value)
     if way >= RELATIONS:
-        kind = RELATED + way - RELATIONS
-        return kind, key_of(kind, predicate, constant.hash)
-    length = min(LONGEST_PREFIX, constant.length - 2)
+        kind = keys.RELATED + way - RELATIONS
+        return kind, keys.key_of(kind, predicate, constant.hash)
+    length = min(keys.LONGEST_PREFIX, constant.length - 2)
     if way == HINT_PREFIX and length > 0 and has_no_escapes(index.pool, constant.start + 1, length):
         beginning = hash_bytes(index.pool, constant.start + 1, constant.start + 1 + length)
-        return PREFIX, key_of(PREFIX, predicate, beginning)
-    return PREDICATE, key_of(PREDICATE, predicate, predicate)
+        return keys.PREFIX, keys.key_of(keys.PREFIX, predicate, beginning)
+    return keys.PREDICATE, keys.key_of(keys.PREDICATE, predicate, predicate)
 
 
 @compiled
@@ -176,25 +150,27 @@ def mark_hint(index: IndexArrays, kind: int, program: int, group: int, hint: int
     ones."""
     row = index.programs[program].first_row + index.hints[hint].row
     predicate = slot_hash(index, program, group, row, 1)
-    if kind == PREFIX:
+    if kind == keys.PREFIX:
         constant = index.constants[index.groups[group].first_constant + index.hints[hint].number]
-        index.uses[KINDS + min(LONGEST_PREFIX, constant.length - 2)] = 1
-        return mark_key(index, HAS_PREFIX, key_of(HAS_PREFIX, predicate, predicate), group, posted)
-    if kind == VALUE:
+        index.uses[keys.KINDS + min(keys.LONGEST_PREFIX, constant.length - 2)] = 1
+        return mark_key(index, keys.HAS_PREFIX, keys.key_of(keys.HAS_PREFIX, predicate, predicate), group, posted)
+    if kind == keys.VALUE:
         # A number of an event that is not parsed may equal any constant.
-        unclear = key_of(VALUE, predicate, UNREAD_NUMBER)
+        unclear = keys.key_of(keys.VALUE, predicate, keys.UNREAD_NUMBER)
         if not has_posting(index, group, unclear):
-            posted = add_posting(index, VALUE, unclear, group, index.hints[hint].row, posted)
-        return mark_key(index, HAS_VALUE, key_of(HAS_VALUE, predicate, predicate), group, posted)
-    if kind >= RELATED:
-        return mark_key(index, HAS_RELATION, key_of(HAS_RELATION, predicate, np.uint64(kind)), group, posted)
+            posted = add_posting(index, keys.VALUE, unclear, group, index.hints[hint].row, posted)
+        return mark_key(index, keys.HAS_VALUE, keys.key_of(keys.HAS_VALUE, predicate, predicate), group, posted)
+    if kind >= keys.RELATED:
+        return mark_key(
+            index, keys.HAS_RELATION, keys.key_of(keys.HAS_RELATION, predicate, np.uint64(kind)), group, posted
+        )
     return posted
 
 
 @compiled
 def has_no_escapes(data: Bytes, start: int, length: int) -> bool:
-    for place in range(start, start + length):  # noqa: SIM110 (numba knows no generators)
-        if data[place] == _ESCAPE:
+    for entry in range(start, start + length):  # noqa: SIM110 (numba knows no generators)
+        if data[entry] == _ESCAPE:
             return False
     return True
 
@@ -238,17 +214,17 @@ def link_groups(index: IndexArrays, first: int, stop: int, posted: int) -> int:
     for group in range(first, stop):
         program = index.groups[group].program
         signature = np.uint64(0)
-        best_row, best_kind, best_key, best_cost, best_choice = 0, EVERYTHING, np.uint64(0), 1 << 62, -1
-        next_kind, next_key, next_cost = EVERYTHING, np.uint64(0), 1 << 62
+        best_row, best_kind, best_key, best_cost, best_choice = 0, keys.EVERYTHING, np.uint64(0), 1 << 62, -1
+        next_kind, next_key, next_cost = keys.EVERYTHING, np.uint64(0), 1 << 62
         for row in range(index.programs[program].rows):
             kind, one, other = _row_key(index, program, group, row)
-            key = key_of(kind, one, other)
-            if kind in (PREDICATE_OBJECT, SUBJECT_PREDICATE, PREDICATE):
-                signature |= bit_of(key)
-            if kind == PREDICATE_OBJECT:
-                signature |= bit_of(key_of(PREDICATE, one, one))
-            elif kind == SUBJECT_PREDICATE:
-                signature |= bit_of(key_of(PREDICATE, other, other))
+            key = keys.key_of(kind, one, other)
+            if kind in (keys.PREDICATE_OBJECT, keys.SUBJECT_PREDICATE, keys.PREDICATE):
+                signature |= keys.bit_of(key)
+            if kind == keys.PREDICATE_OBJECT:
+                signature |= keys.bit_of(keys.key_of(keys.PREDICATE, one, one))
+            elif kind == keys.SUBJECT_PREDICATE:
+                signature |= keys.bit_of(keys.key_of(keys.PREDICATE, other, other))
             cost = key_cost(index, kind, key, one)
             if cost < best_cost:
                 next_kind, next_key, next_cost = best_kind, best_key, best_cost
@@ -262,13 +238,13 @@ def link_groups(index: IndexArrays, first: int, stop: int, posted: int) -> int:
             if cost < best_cost:
                 best_cost, best_choice = cost, index.hints[hint].choice
         if best_choice < 0:
-            pairs = best_kind <= SUBJECT_PREDICATE and next_kind <= SUBJECT_PREDICATE
+            pairs = best_kind <= keys.SUBJECT_PREDICATE and next_kind <= keys.SUBJECT_PREDICATE
             if pairs and _is_crowded(index, best_key):
-                key = key_of(pair_kind(best_kind, next_kind), best_key, next_key)
-                posted = add_posting(index, pair_kind(best_kind, next_kind), key, group, best_row, posted)
-                second = key_of(SECOND, next_key, next_key)
-                posted = mark_key(index, SECOND, second, group, posted)
-                best_kind, best_key = FIRST, key_of(FIRST, best_key, best_key)
+                key = keys.key_of(keys.pair_kind(best_kind, next_kind), best_key, next_key)
+                posted = add_posting(index, keys.pair_kind(best_kind, next_kind), key, group, best_row, posted)
+                second = keys.key_of(keys.SECOND, next_key, next_key)
+                posted = mark_key(index, keys.SECOND, second, group, posted)
+                best_kind, best_key = keys.FIRST, keys.key_of(keys.FIRST, best_key, best_key)
             posted = add_posting(index, best_kind, best_key, group, best_row, posted)
             continue
         posted = add_hint_postings(index, program, group, best_choice, posted)
@@ -277,8 +253,8 @@ def link_groups(index: IndexArrays, first: int, stop: int, posted: int) -> int:
 
 @compiled
 def _is_crowded(index: IndexArrays, key: np.uint64) -> bool:
-    place = index.keys[find_key(index, key)]
-    return place.head >= 0 and place.count >= _CROWD
+    entry = index.keys[keys.find_key(index, key)]
+    return entry.head >= 0 and entry.count >= _CROWD
 
 
 @compiled
@@ -287,27 +263,27 @@ def _row_key(index: IndexArrays, program: int, group: int, row: int) -> tuple[in
     number_ = index.programs[program].first_row + row
     header = index.slots[3 * number_].header
     if header < 0:
-        return HEADER, np.uint64(-header), slot_hash(index, program, group, number_, 2)
+        return keys.HEADER, np.uint64(-header), slot_hash(index, program, group, number_, 2)
     subject = index.slots[3 * number_].slot != _VARIABLE
     predicate = index.slots[3 * number_ + 1].slot != _VARIABLE
     object_ = index.slots[3 * number_ + 2].slot != _VARIABLE
     if predicate and object_:
         return (
-            PREDICATE_OBJECT,
+            keys.PREDICATE_OBJECT,
             slot_hash(index, program, group, number_, 1),
             slot_hash(index, program, group, number_, 2),
         )
     if predicate and subject:
         return (
-            SUBJECT_PREDICATE,
+            keys.SUBJECT_PREDICATE,
             slot_hash(index, program, group, number_, 0),
             slot_hash(index, program, group, number_, 1),
         )
-    for slot, kind in ((1, PREDICATE), (2, OBJECT), (0, SUBJECT)):
+    for slot, kind in ((1, keys.PREDICATE), (2, keys.OBJECT), (0, keys.SUBJECT)):
         if (slot == 1 and predicate) or (slot == 2 and object_) or (slot == 0 and subject):
             one = slot_hash(index, program, group, number_, slot)
             return kind, one, one
-    return EVERYTHING, np.uint64(0), np.uint64(0)
+    return keys.EVERYTHING, np.uint64(0), np.uint64(0)
 
 
 @compiled

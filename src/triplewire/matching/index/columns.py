@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from triplewire.kernels.compiler import Int8, Int32, Int64, Records, compiled
+from triplewire.kernels.compiler import Int8, Int32, Int64, Records, compiled, record_type
 from triplewire.model.errors import StorageFull
 
 INDEX_FILE_BYTES: Final = 16 * 1024**3
@@ -46,8 +46,8 @@ def allocate(file: int, start: int, length: int) -> None:
         os.posix_fallocate(file, start, length)
         return
     zeros = bytes(_STEP)
-    for place in range(start, start + length, _STEP):
-        os.pwrite(file, zeros[: start + length - place], place)
+    for slot in range(start, start + length, _STEP):
+        os.pwrite(file, zeros[: start + length - slot], slot)
 
 
 def map_file(path: Path, length: int, least: int) -> mmap.mmap:
@@ -111,19 +111,19 @@ class MappedColumn:
 
 SMALLEST = 1 << 10
 
-NAME_SLOT = np.dtype([("name", "i8"), ("number", "i4")], align=True)
+NAME_SLOT = record_type("i8 name", "i4 number")
 """A group by its name. The number is one more than the group's, so that 0 is a free slot."""
 
-MEMBER = np.dtype([("high", "u8"), ("low", "u8"), ("since", "i8"), ("group", "i4"), ("state", "i1")], align=True)
+MEMBER = record_type("u8 high low", "i8 since", "i4 group", "i1 state")
 """A subscription by a hash of its id: the position at which it was made, and its group, or -1."""
 
 FREE, DECIDED, UNDECIDED, GONE = range(4)
 """States of a member: the index decides DECIDED ones, the evaluator UNDECIDED ones."""
 
-ENDED = np.dtype([("until", "i8"), ("since", "i8"), ("group", "i4")], align=True)
+ENDED = record_type("i8 until since", "i4 group")
 """A subscription that had a group and has ended."""
 
-CALL = np.dtype([("high", "u8"), ("low", "u8"), ("at", "i8"), ("group", "i4"), ("state", "i1")], align=True)
+CALL = record_type("u8 high low", "i8 at", "i4 group", "i1 state")
 """A change of a subscription at a position: from there on it is decided, undecided or gone."""
 
 
@@ -180,31 +180,31 @@ def number_names(table: Records, names: Int64, following: int, numbers: Int32, f
     """Write the number of each name into `numbers`; new names are numbered from `following` on and flagged in
     `fresh`."""
     for each in range(len(names)):
-        place = _find_name(table, names[each])
-        if table[place].number == 0:
-            table[place].name = names[each]
-            table[place].number = following + 1
+        slot = _find_name(table, names[each])
+        if table[slot].number == 0:
+            table[slot].name = names[each]
+            table[slot].number = following + 1
             following += 1
             fresh[each] = 1
-        numbers[each] = table[place].number - 1
+        numbers[each] = table[slot].number - 1
 
 
 @compiled
 def move_names(old: Records, new: Records) -> None:
     for each in range(len(old)):
         if old[each].number != 0:
-            place = _find_name(new, old[each].name)
-            new[place].name = old[each].name
-            new[place].number = old[each].number
+            slot = _find_name(new, old[each].name)
+            new[slot].name = old[each].name
+            new[slot].number = old[each].number
 
 
 @compiled
 def _find_name(table: Records, name: int) -> int:
     """The slot of a name, which is a hash already."""
-    place = name & (len(table) - 1)
-    while table[place].number != 0 and table[place].name != name:
-        place = (place + 1) & (len(table) - 1)
-    return place
+    slot = name & (len(table) - 1)
+    while table[slot].number != 0 and table[slot].name != name:
+        slot = (slot + 1) & (len(table) - 1)
+    return slot
 
 
 @compiled
@@ -213,8 +213,8 @@ def update_members(table: Records, calls: Records, ended: Records, before: Int8)
     each to `before`. Return the numbers of ended ones and of slots that were taken."""
     ends, taken = 0, 0
     for each in range(len(calls)):
-        place = _find_member(table, calls[each].high, calls[each].low)
-        there = table[place]
+        slot = _find_member(table, calls[each].high, calls[each].low)
+        there = table[slot]
         before[each] = there.state
         if there.state != FREE and there.state != GONE and there.group >= 0:
             ended[ends].until = calls[each].at
@@ -251,7 +251,7 @@ def move_members(old: Records, new: Records) -> int:
 
 @compiled
 def _find_member(table: Records, high: np.uint64, low: np.uint64) -> int:
-    place = int(np.int64(high)) & (len(table) - 1)
-    while table[place].state != FREE and (table[place].high != high or table[place].low != low):
-        place = (place + 1) & (len(table) - 1)
-    return place
+    slot = int(np.int64(high)) & (len(table) - 1)
+    while table[slot].state != FREE and (table[slot].high != high or table[slot].low != low):
+        slot = (slot + 1) & (len(table) - 1)
+    return slot

@@ -15,17 +15,7 @@ import numpy as np
 
 from triplewire.kernels.compiler import Int8, Records
 from triplewire.kernels.words import memory_fence
-from triplewire.matching.index.arrays import (
-    CONSTANT,
-    GROUP,
-    HINT,
-    KEY,
-    PATTERN_SLOT,
-    POSTING,
-    PROGRAM,
-    STEP,
-    IndexArrays,
-)
+from triplewire.matching.index import arrays
 from triplewire.matching.index.columns import (
     ENDED,
     MEMBER,
@@ -41,19 +31,19 @@ from triplewire.matching.index.keys import COUNTERS, KINDS, LONGEST_PREFIX
 from triplewire.matching.index.relations import OntologyRelations, no_relations
 
 COLUMNS = {
-    "programs": PROGRAM,
-    "slots": PATTERN_SLOT,
-    "steps": STEP,
-    "hints": HINT,
-    "groups": GROUP,
-    "constants": CONSTANT,
+    "programs": arrays.PROGRAM,
+    "slots": arrays.PATTERN_SLOT,
+    "steps": arrays.STEP,
+    "hints": arrays.HINT,
+    "groups": arrays.GROUP,
+    "constants": arrays.CONSTANT,
     "pool": np.dtype(np.uint8),
-    "postings": POSTING,
+    "postings": arrays.POSTING,
     "names": np.dtype(np.int64),
     "ended": ENDED,
     "journal": np.dtype(np.int64),
 }
-TABLES = {"keys": KEY, "bloom": np.dtype(np.uint64), "numbers": NAME_SLOT, "members": MEMBER}
+TABLES = {"keys": arrays.KEY, "bloom": np.dtype(np.uint64), "numbers": NAME_SLOT, "members": MEMBER}
 
 FILE_HEADER = np.dtype(
     [
@@ -127,24 +117,16 @@ class IndexFiles:
         found: Int8 = self._header["uses"][0]
         return found
 
-    def arrays(self, relations: OntologyRelations | None = None) -> IndexArrays:
+    def arrays(self, relations: OntologyRelations | None = None) -> arrays.IndexArrays:
         """The arrays as compiled code takes them, with the ontologies at the events to be matched."""
-        columns, tables = self.columns, self.tables
-        return IndexArrays(
-            columns["programs"].data,
-            columns["slots"].data,
-            columns["steps"].data,
-            columns["hints"].data,
-            columns["groups"].data,
-            columns["constants"].data,
-            columns["pool"].data,
-            tables["keys"].data,
-            columns["postings"].data,
-            tables["bloom"].data,
-            self.uses,
-            self._header["sample"][0],
-            self._header["sampled"][0],
-            no_relations() if relations is None else relations,
+        columns = {name: each.data for name, each in self.columns.items()}
+        stored = columns | {name: each.data for name, each in self.tables.items()}
+        return arrays.IndexArrays(
+            **{name: data for name, data in stored.items() if name in arrays.IndexArrays._fields},
+            uses=self.uses,
+            sample=self._header["sample"][0],
+            sampled=self._header["sampled"][0],
+            relations=no_relations() if relations is None else relations,
         )
 
     def size(self, name: str) -> int:

@@ -16,16 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from triplewire.kernels.compiler import Flags, Int32, Int64, Records
-from triplewire.matching.index.arrays import (
-    MATCH_ROW,
-    PAIR,
-    PROBE,
-    TERM,
-    VARIABLE,
-    MatchBuffer,
-    MatchScratch,
-    read_events,
-)
+from triplewire.matching.index import arrays
 from triplewire.matching.index.columns import CALL
 from triplewire.matching.index.files import IndexFiles
 from triplewire.matching.index.kernel import match_events
@@ -122,9 +113,9 @@ class GroupIndex:
         """The matches of a batch of `ENTRIES`, in order of position. Matches behind a mask are left undecided."""
         groups = self._files.size("groups")
         if not groups or not entries.num_rows:
-            return IndexResult(MATCHES.empty_table(), np.zeros(0, PAIR), _NOBODY)
+            return IndexResult(MATCHES.empty_table(), np.zeros(0, arrays.PAIR), _NOBODY)
         self._files.follow()
-        events = read_events(entries)
+        events = arrays.read_events(entries)
         index, scratch = self._files.arrays(self._relations), self._scratch(groups)
         age_counters(index)
         width = int(self._files.filled("programs")["rows"].max())
@@ -139,14 +130,14 @@ class GroupIndex:
             event = following
         return self._result(entries, parts, masks)
 
-    def _scratch(self, groups: int) -> MatchScratch:
+    def _scratch(self, groups: int) -> arrays.MatchScratch:
         if len(self._seen) < groups:
             self._seen = np.zeros(groups + groups // 4, np.int32)
-        return MatchScratch(
-            terms=np.zeros(self._terms, TERM),
+        return arrays.MatchScratch(
+            terms=np.zeros(self._terms, arrays.TERM),
             halves=np.zeros(self._terms, np.uint64),
-            probes=np.zeros(4 * self._terms, PROBE),
-            variables=np.zeros(3 * MOST_PATTERNS, VARIABLE),
+            probes=np.zeros(4 * self._terms, arrays.PROBE),
+            variables=np.zeros(3 * MOST_PATTERNS, arrays.VARIABLE),
             cursor=np.zeros(MOST_PATTERNS + 2, np.int32),
             stack=np.zeros(1 + self._files.size("steps"), np.int8),
             seen=self._seen[:groups],
@@ -155,7 +146,7 @@ class GroupIndex:
         )
 
     def _result(
-        self, entries: pa.Table, parts: list[tuple[MatchBuffer, int, int]], masks: Sequence[VisibilityMask]
+        self, entries: pa.Table, parts: list[tuple[arrays.MatchBuffer, int, int]], masks: Sequence[VisibilityMask]
     ) -> IndexResult:
         """Turn the rows into matches, without those that are left to the evaluator."""
         made = np.concatenate([found.rows[:rows] for found, rows, _ in parts])
@@ -217,14 +208,19 @@ def _masked_rows(event: Int32, program: Int32, masks: Sequence[VisibilityMask]) 
 
 
 def _pairs(rows: Records) -> Records:
-    found = np.zeros(len(rows), PAIR)
+    found = np.zeros(len(rows), arrays.PAIR)
     found["event"], found["group"] = rows["event"], rows["group"]
     return found
 
 
-def _pair_numbers(pairs: Records) -> Int64:
-    joined: Int64 = pairs["event"].astype(np.int64) << 32 | pairs["group"].astype(np.int64)
+def pair_numbers(event: np.ndarray, group: np.ndarray) -> Int64:
+    """A number for each pair of an event's index and a group's number."""
+    joined: Int64 = event.astype(np.int64) << 32 | group.astype(np.int64)
     return joined
+
+
+def _pair_numbers(pairs: Records) -> Int64:
+    return pair_numbers(pairs["event"], pairs["group"])
 
 
 def _lists(quads: np.ndarray, lengths: Int64) -> pa.ListArray:
@@ -236,5 +232,7 @@ def _lists(quads: np.ndarray, lengths: Int64) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(quads[wanted], pa.int32()), mask=mask)
 
 
-def _new_buffer(room: int, width: int) -> MatchBuffer:
-    return MatchBuffer(np.zeros(room, MATCH_ROW), np.zeros(room * width, np.int32), np.zeros(room, PAIR))
+def _new_buffer(room: int, width: int) -> arrays.MatchBuffer:
+    return arrays.MatchBuffer(
+        np.zeros(room, arrays.MATCH_ROW), np.zeros(room * width, np.int32), np.zeros(room, arrays.PAIR)
+    )

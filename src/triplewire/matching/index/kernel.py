@@ -9,48 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from triplewire.kernels import words
 from triplewire.kernels.compiler import Bytes, Records, UInt64, compiled, inlined, unfolded
-from triplewire.kernels.words import (
-    SEED,
-    WIDTH,
-    finish_hash,
-    first_marked_byte,
-    hash_bytes,
-    low_bytes,
-    mix_word,
-    read_word,
-)
+from triplewire.matching.index import keys
 from triplewire.matching.index.arrays import BatchArrays, IndexArrays, MatchBuffer, MatchScratch
 from triplewire.matching.index.backtracking import HEADER_COUNT, solve_group
-from triplewire.matching.index.keys import (
-    EVERYTHING,
-    FIRST,
-    HAS_PREFIX,
-    HAS_RELATION,
-    HAS_VALUE,
-    HEADER,
-    KINDS,
-    LONGEST_PREFIX,
-    OBJECT,
-    PAIRED_QUADS,
-    PREDICATE,
-    PREDICATE_OBJECT,
-    PREFIX,
-    RELATED,
-    SAMPLE_EVERY,
-    SECOND,
-    SUBJECT,
-    SUBJECT_PREDICATE,
-    UNREAD_NUMBER,
-    VALUE,
-    bit_of,
-    count_keys,
-    find_key,
-    key_of,
-    may_contain,
-    pair_kind,
-    value_key,
-)
 from triplewire.matching.index.machine import UNKNOWN, parse_term
 from triplewire.matching.index.numbers import DECIDED, UNDECIDED
 from triplewire.matching.index.relations import REFLEXIVE, find_name, relation_span
@@ -64,31 +27,31 @@ _HIGH, _EIGHT = np.uint64(0x80), np.uint64(8)
 def split_terms(text: Bytes, start: int, stop: int, terms: Records) -> int:
     """Split a text into terms, each with its hash, in one pass over its words. Return their number, or -1 if there
     is no room."""
-    count, begin, place, found = 0, start, start, SEED
+    count, begin, place, found = 0, start, start, words.SEED
     while begin < stop:
-        word = read_word(text, place)
+        word = words.read_word(text, place)
         marks = _find_separators(word)
-        if stop - place < WIDTH:
+        if stop - place < words.WIDTH:
             # The end of the text also ends a term.
             marks |= _HIGH << (np.uint64(stop - place) * _EIGHT)
         if marks == 0:
-            found = mix_word(found, word)
-            place += WIDTH
+            found = words.mix_word(found, word)
+            place += words.WIDTH
             continue
-        length = first_marked_byte(marks)
+        length = words.first_marked_byte(marks)
         if length > 0:
-            found = mix_word(found, low_bytes(word, length))
+            found = words.mix_word(found, words.low_bytes(word, length))
         if count == len(terms):
             return -1
         end = place + length
         term = terms[count]
-        term.hash = finish_hash(found, end - begin)
+        term.hash = words.finish_hash(found, end - begin)
         term.start = begin
         term.stop = end
         term.numeric = -1
         term.timely = -1
         count += 1
-        begin, place, found = end + 1, end + 1, SEED
+        begin, place, found = end + 1, end + 1, words.SEED
     return count
 
 
@@ -116,33 +79,33 @@ def probe_event(
     uses, terms, halves = index.uses, scratch.terms, scratch.halves
     for quad in range(quads):
         subject, predicate, object_ = terms[3 * quad].hash, terms[3 * quad + 1].hash, terms[3 * quad + 2].hash
-        told = key_of(PREDICATE_OBJECT, predicate, object_)
-        of = key_of(SUBJECT_PREDICATE, subject, predicate)
-        named = key_of(PREDICATE, predicate, predicate)
-        halves[2 * quad + PREDICATE_OBJECT] = told
-        halves[2 * quad + SUBJECT_PREDICATE] = of
-        signature |= bit_of(told) | bit_of(of) | bit_of(named)
-        if uses[PREDICATE_OBJECT]:
-            count = _add_probe(told, quad, index, scratch, count)
-        if uses[SUBJECT_PREDICATE]:
-            count = _add_probe(of, quad, index, scratch, count)
-        if uses[PREDICATE]:
-            count = _add_probe(named, quad, index, scratch, count)
-        if uses[OBJECT]:
-            count = _add_probe(key_of(OBJECT, object_, object_), quad, index, scratch, count)
-        if uses[SUBJECT]:
-            count = _add_probe(key_of(SUBJECT, subject, subject), quad, index, scratch, count)
-        if uses[EVERYTHING]:
-            count = _add_probe(key_of(EVERYTHING, np.uint64(0), np.uint64(0)), quad, index, scratch, count)
-        if uses[HAS_PREFIX] and may_contain(index, key_of(HAS_PREFIX, predicate, predicate)):
+        object_key = keys.key_of(keys.PREDICATE_OBJECT, predicate, object_)
+        subject_key = keys.key_of(keys.SUBJECT_PREDICATE, subject, predicate)
+        predicate_key = keys.key_of(keys.PREDICATE, predicate, predicate)
+        halves[2 * quad + keys.PREDICATE_OBJECT] = object_key
+        halves[2 * quad + keys.SUBJECT_PREDICATE] = subject_key
+        signature |= keys.bit_of(object_key) | keys.bit_of(subject_key) | keys.bit_of(predicate_key)
+        if uses[keys.PREDICATE_OBJECT]:
+            count = _add_probe(object_key, quad, index, scratch, count)
+        if uses[keys.SUBJECT_PREDICATE]:
+            count = _add_probe(subject_key, quad, index, scratch, count)
+        if uses[keys.PREDICATE]:
+            count = _add_probe(predicate_key, quad, index, scratch, count)
+        if uses[keys.OBJECT]:
+            count = _add_probe(keys.key_of(keys.OBJECT, object_, object_), quad, index, scratch, count)
+        if uses[keys.SUBJECT]:
+            count = _add_probe(keys.key_of(keys.SUBJECT, subject, subject), quad, index, scratch, count)
+        if uses[keys.EVERYTHING]:
+            count = _add_probe(keys.key_of(keys.EVERYTHING, np.uint64(0), np.uint64(0)), quad, index, scratch, count)
+        if uses[keys.HAS_PREFIX] and keys.may_contain(index, keys.key_of(keys.HAS_PREFIX, predicate, predicate)):
             count = _probe_prefixes(quad, events, index, scratch, count)
-        if uses[HAS_VALUE] and may_contain(index, key_of(HAS_VALUE, predicate, predicate)):
+        if uses[keys.HAS_VALUE] and keys.may_contain(index, keys.key_of(keys.HAS_VALUE, predicate, predicate)):
             count = _probe_value(quad, events, index, scratch, count)
-        if uses[HAS_RELATION]:
+        if uses[keys.HAS_RELATION]:
             count = _probe_relations(quad, events, index, scratch, count)
-    if uses[HEADER]:
+    if uses[keys.HEADER]:
         count = _probe_headers(event, events, index, scratch, count)
-    if uses[FIRST]:
+    if uses[keys.FIRST]:
         count = _probe_pairs(quads, index, scratch, count)
     return count, signature
 
@@ -150,7 +113,7 @@ def probe_event(
 @inlined
 def _add_probe(key: np.uint64, quad: int, index: IndexArrays, scratch: MatchScratch, count: int) -> int:
     """Add a probe if the table may have its key. Probes without room are counted, too."""
-    if not may_contain(index, key):
+    if not keys.may_contain(index, key):
         return count
     if count < len(scratch.probes):
         scratch.probes[count].key = key
@@ -160,56 +123,54 @@ def _add_probe(key: np.uint64, quad: int, index: IndexArrays, scratch: MatchScra
 
 @compiled
 def _probe_prefixes(quad: int, events: BatchArrays, index: IndexArrays, scratch: MatchScratch, count: int) -> int:
-    """Probe prefixes of the object of a quad."""
     object_, predicate = scratch.terms[3 * quad + 2], scratch.terms[3 * quad + 1].hash
     first = object_.start + 1
-    for length in range(1, min(LONGEST_PREFIX + 1, object_.stop - first)):
-        if index.uses[KINDS + length]:
-            beginning = hash_bytes(events.text, first, first + length)
-            count = _add_probe(key_of(PREFIX, predicate, beginning), quad, index, scratch, count)
+    for length in range(1, min(keys.LONGEST_PREFIX + 1, object_.stop - first)):
+        if index.uses[keys.KINDS + length]:
+            beginning = words.hash_bytes(events.text, first, first + length)
+            count = _add_probe(keys.key_of(keys.PREFIX, predicate, beginning), quad, index, scratch, count)
     return count
 
 
 @compiled
 def _probe_value(quad: int, events: BatchArrays, index: IndexArrays, scratch: MatchScratch, count: int) -> int:
-    """Probe the number that the object of a quad is."""
     predicate = scratch.terms[3 * quad + 1].hash
     state, value = parse_term(events.text, 3 * quad + 2, 0, scratch)
     if state == DECIDED:
-        return _add_probe(value_key(predicate, value), quad, index, scratch, count)
+        return _add_probe(keys.value_key(predicate, value), quad, index, scratch, count)
     if state == UNDECIDED:
-        return _add_probe(key_of(VALUE, predicate, UNREAD_NUMBER), quad, index, scratch, count)
+        return _add_probe(keys.key_of(keys.VALUE, predicate, keys.UNREAD_NUMBER), quad, index, scratch, count)
     return count
 
 
 @compiled
 def _probe_relations(quad: int, events: BatchArrays, index: IndexArrays, scratch: MatchScratch, count: int) -> int:
-    """Probe names that the object of a quad is related to."""
     object_, predicate = scratch.terms[3 * quad + 2], scratch.terms[3 * quad + 1].hash
     name = -2
     for relation in range(len(REFLEXIVE)):
-        kind = RELATED + relation
-        if index.uses[kind] == 0 or not may_contain(index, key_of(HAS_RELATION, predicate, np.uint64(kind))):
+        kind = keys.RELATED + relation
+        if index.uses[kind] == 0 or not keys.may_contain(
+            index, keys.key_of(keys.HAS_RELATION, predicate, np.uint64(kind))
+        ):
             continue
         if name == -2:
             name = find_name(index.relations, object_.hash, events.text, object_.start, object_.stop)
         if _REFLEXIVE[relation]:
-            count = _add_probe(key_of(kind, predicate, object_.hash), quad, index, scratch, count)
+            count = _add_probe(keys.key_of(kind, predicate, object_.hash), quad, index, scratch, count)
         if name >= 0:
             begin, end = relation_span(index.relations, relation, name)
             for place in range(begin, end):
                 other = index.relations.names[index.relations.others[place]].hash
-                count = _add_probe(key_of(kind, predicate, other), quad, index, scratch, count)
+                count = _add_probe(keys.key_of(kind, predicate, other), quad, index, scratch, count)
     return count
 
 
 @compiled
 def _probe_headers(event: int, events: BatchArrays, index: IndexArrays, scratch: MatchScratch, count: int) -> int:
-    """Probe stream, source and application."""
     for header in range(-HEADER_COUNT, 0):
         literal = events.header[event * HEADER_COUNT - header - 1]
         named = events.literal_hash[literal] if literal >= 0 else np.uint64(0)
-        count = _add_probe(key_of(HEADER, np.uint64(-header), named), header, index, scratch, count)
+        count = _add_probe(keys.key_of(keys.HEADER, np.uint64(-header), named), header, index, scratch, count)
     return count
 
 
@@ -218,16 +179,16 @@ def _probe_pairs(quads: int, index: IndexArrays, scratch: MatchScratch, count: i
     """Probe keys of two quads; if there are many quads, keys of first halves alone."""
     halves = scratch.halves
     for one in range(2 * quads):
-        key = key_of(FIRST, halves[one], halves[one])
-        if not may_contain(index, key):
+        key = keys.key_of(keys.FIRST, halves[one], halves[one])
+        if not keys.may_contain(index, key):
             continue
-        if quads > PAIRED_QUADS:
+        if quads > keys.PAIRED_QUADS:
             count = _add_probe(key, one // 2, index, scratch, count)
             continue
         for other in range(2 * quads):
-            if other == one or not may_contain(index, key_of(SECOND, halves[other], halves[other])):
+            if other == one or not keys.may_contain(index, keys.key_of(keys.SECOND, halves[other], halves[other])):
                 continue
-            both = key_of(pair_kind(one & 1, other & 1), halves[one], halves[other])
+            both = keys.key_of(keys.pair_kind(one & 1, other & 1), halves[one], halves[other])
             if not _occurs_before(halves, other):
                 count = _add_probe(both, one // 2, index, scratch, count)
     return count
@@ -258,8 +219,8 @@ def match_events(
         count, signature = probe_event(event, quads, events, index, scratch)
         if count > len(scratch.probes):
             return event, rows, slow
-        if event % SAMPLE_EVERY == 0:
-            count_keys(quads, index, scratch)
+        if event % keys.SAMPLE_EVERY == 0:
+            keys.count_keys(quads, index, scratch)
         for probe in range(count):
             rows, slow = _try_groups(probe, signature, event, quads, events, index, scratch, found, rows, slow)
             if rows < 0:
@@ -283,7 +244,7 @@ def _try_groups(
     """Try the groups of an access key of a quad or a header. Return the numbers of rows, -1 if there is no room, and
     of pairs."""
     quad = scratch.probes[probe].quad
-    posting = index.keys[find_key(index, scratch.probes[probe].key)].head
+    posting = index.keys[keys.find_key(index, scratch.probes[probe].key)].head
     while posting >= 0:
         group = index.postings[posting].group
         # A group that was added after the batch had begun is for the next batch.

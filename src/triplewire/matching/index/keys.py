@@ -68,10 +68,10 @@ def bit_of(key: np.uint64) -> np.uint64:
 def find_key(index: IndexArrays, key: np.uint64) -> int:
     """The slot of a key in the table, or the free slot where it would be."""
     mask = len(index.keys) - 1
-    place = int(np.int64(key >> _SHIFT)) & mask
-    while index.keys[place].head >= 0 and index.keys[place].key != key:
-        place = (place + 1) & mask
-    return place
+    slot = int(np.int64(key >> _SHIFT)) & mask
+    while index.keys[slot].head >= 0 and index.keys[slot].key != key:
+        slot = (slot + 1) & mask
+    return slot
 
 
 @inlined
@@ -83,7 +83,6 @@ def may_contain(index: IndexArrays, key: np.uint64) -> bool:
 
 @inlined
 def add_to_filter(index: IndexArrays, key: np.uint64) -> None:
-    """Add a key to the Bloom filter."""
     word = np.int64(key >> _FILTER_SHIFT) & (len(index.bloom) - 1)
     index.bloom[word] |= _ONE << (key & _BITS)
 

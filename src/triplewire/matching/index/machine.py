@@ -20,18 +20,8 @@ FAIL, PASS, ERROR, UNKNOWN = 0, 1, 2, 3
 # Kinds of constants.
 OTHER, IRI, STRING, NUMBER, INSTANT = range(5)
 
-_EQUAL, _NOT_EQUAL, _LESS, _LESS_EQUAL, _GREATER = (
-    int(Opcode.EQUAL),
-    int(Opcode.NOT_EQUAL),
-    int(Opcode.LESS),
-    int(Opcode.LESS_EQUAL),
-    int(Opcode.GREATER),
-)
-_GREATER_EQUAL, _PREFIX, _STR_PREFIX = int(Opcode.GREATER_EQUAL), int(Opcode.PREFIX), int(Opcode.STR_PREFIX)
-_IS_IRI, _IS_BLANK, _IS_LITERAL = int(Opcode.IS_IRI), int(Opcode.IS_BLANK), int(Opcode.IS_LITERAL)
-_LANG, _DATATYPE, _SAME = int(Opcode.LANG), int(Opcode.DATATYPE), int(Opcode.SAME)
-_TRUE, _FALSE, _AND, _OR, _NOT = int(Opcode.TRUE), int(Opcode.FALSE), int(Opcode.AND), int(Opcode.OR), int(Opcode.NOT)
-_RELATED = int(Opcode.RELATED)
+_EQUAL, _NOT_EQUAL, _LESS, _LESS_EQUAL, _GREATER, _GREATER_EQUAL, _PREFIX, _STR_PREFIX, *_OTHERS = map(int, Opcode)
+_IS_IRI, _IS_BLANK, _IS_LITERAL, _LANG, _DATATYPE, _SAME, _TRUE, _FALSE, _AND, _OR, _NOT, _RELATED = _OTHERS
 _REFLEXIVE = np.array(REFLEXIVE)
 _PARAMETER = int(SlotKind.PARAMETER)
 _QUOTE, _ANGLE, _CLOSE, _UNDERSCORE, _BACKSLASH, _AT, _DASH = 34, 60, 62, 95, 92, 64, 45

@@ -50,7 +50,8 @@ def build_guard(shape: Shape) -> Guard | None:
     if isinstance(query, Conjunction):
         return _make_guard(query.patterns, (), query.filters)
     counted = _counted_group(query)
-    inner = _selected_from(query) if counted is None else counted.inner
+    selected = query.where.inner if isinstance(query.where, algebra.Select) else query.where
+    inner = selected if counted is None else counted.inner
     made = _make_guard((*required_patterns(inner),), (*_alternatives(inner),), (*_conditions(inner),))
     return made and replace(made, sure=counted is None)
 
@@ -76,20 +77,12 @@ def _make_guard(
 ) -> Guard | None:
     rows = [replace(each, graph=None) for each in patterns if header_number(each) is None][:MOST_PATTERNS]
     more = choices[: MOST_PATTERNS - len(rows)]
-    if not more and not any(_has_constant(each) for each in rows):
+    nodes = (node for each in rows for node in (each.subject, each.predicate, each.object))
+    if not more and all(isinstance(node, Var) for node in nodes):
         return None
     chosen = (condition for number, each in enumerate(more) for condition in each.conditions(number))
     every = (*rows, *(each.pattern(number) for number, each in enumerate(more)))
     return Guard(compile_conjunction(Conjunction("ask", every, (*chosen, *select_key_conditions(rows, conditions)))))
-
-
-def _selected_from(query: Query) -> Operator:
-    """The part of a query below its solution modifiers."""
-    return query.where.inner if isinstance(query.where, algebra.Select) else query.where
-
-
-def _has_constant(pattern: Pattern) -> bool:
-    return any(not isinstance(node, Var) for node in (pattern.subject, pattern.predicate, pattern.object))
 
 
 def _counted_group(query: Query) -> algebra.Group | None:

@@ -32,15 +32,15 @@ def closing_quote(data: Bytes, start: int, stop: int) -> int:
     terms."""
     if stop - start < len(_MARK) + 3 or data[start] != _QUOTE or data[stop - 1] != 62:
         return -1
-    place = stop - 2
-    while place > start and data[place] != _QUOTE:
-        place -= 1
-    if place == start or stop - place <= len(_MARK):
+    at = stop - 2
+    while at > start and data[at] != _QUOTE:
+        at -= 1
+    if at == start or stop - at <= len(_MARK):
         return -1
     for offset in range(len(_MARK)):
-        if data[place + offset] != _MARK[offset]:
+        if data[at + offset] != _MARK[offset]:
             return -1
-    return place
+    return at
 
 
 @compiled
@@ -73,14 +73,14 @@ def parse_number(data: Bytes, start: int, stop: int) -> tuple[int, float]:
 
 
 @compiled
-def _parse_decimal(data: Bytes, place: int, stop: int, fraction: bool, exponent: bool) -> tuple[int, float]:
+def _parse_decimal(data: Bytes, at: int, stop: int, fraction: bool, exponent: bool) -> tuple[int, float]:
     """Parse digits, with a point and an exponent if they are allowed."""
-    negative = place < stop and data[place] == _MINUS
-    if place < stop and (data[place] == _PLUS or data[place] == _MINUS):
-        place += 1
+    negative = at < stop and data[at] == _MINUS
+    if at < stop and (data[at] == _PLUS or data[at] == _MINUS):
+        at += 1
     mantissa, digits, behind, seen, pointed = 0, 0, 0, False, False
-    while place < stop:
-        byte = data[place]
+    while at < stop:
+        byte = data[at]
         if is_digit(byte):
             seen = True
             digits += 1 if digits > 0 or byte != _ZERO else 0
@@ -92,25 +92,25 @@ def _parse_decimal(data: Bytes, place: int, stop: int, fraction: bool, exponent:
             pointed = True
         else:
             break
-        place += 1
+        at += 1
     power = 0
-    if place < stop and exponent:
+    if at < stop and exponent:
         # Exponents, INF and NaN: the evaluator decides whether they are well formed.
-        if not seen or (data[place] | 32) != 101 or stop - place > 4:
+        if not seen or (data[at] | 32) != 101 or stop - at > 4:
             return UNDECIDED, 0.0
-        place += 1
-        down = place < stop and data[place] == _MINUS
-        if place < stop and (data[place] == _PLUS or data[place] == _MINUS):
-            place += 1
-        if place == stop:
+        at += 1
+        down = at < stop and data[at] == _MINUS
+        if at < stop and (data[at] == _PLUS or data[at] == _MINUS):
+            at += 1
+        if at == stop:
             return NONE, 0.0
-        while place < stop:
-            if not is_digit(data[place]):
+        while at < stop:
+            if not is_digit(data[at]):
                 return NONE, 0.0
-            power = power * 10 + (data[place] - _ZERO)
-            place += 1
+            power = power * 10 + (data[at] - _ZERO)
+            at += 1
         power = -power if down else power
-    if not seen or place < stop:
+    if not seen or at < stop:
         return NONE, 0.0
     power -= behind
     if power < -22 or power > 22:
@@ -142,8 +142,8 @@ def parse_instant(data: Bytes, start: int, stop: int) -> tuple[int, float]:
         return UNDECIDED, 0.0
     if month < 1 or month > 12 or day < 1 or day > _DAYS[month - 1] or (month == 2 and day == 29) or year < 1:
         return UNDECIDED, 0.0
-    place, micros = _parse_fraction(data, first + 19, end)
-    offset = _parse_zone(data, place, end) if place > 0 else -10_000
+    at, micros = _parse_fraction(data, first + 19, end)
+    offset = _parse_zone(data, at, end) if at > 0 else -10_000
     if offset == -10_000:
         return UNDECIDED, 0.0
     minutes = (_day_number(year, month, day) * 24 + hour) * 60 + minute - offset
@@ -157,9 +157,9 @@ def _has_punctuation(data: Bytes, first: int) -> bool:
 
 
 @compiled
-def _parse_digits(data: Bytes, place: int, count: int) -> int:
+def _parse_digits(data: Bytes, at: int, count: int) -> int:
     value = 0
-    for each in range(place, place + count):
+    for each in range(at, at + count):
         if not is_digit(data[each]):
             return -1
         value = value * 10 + (data[each] - _ZERO)
@@ -167,34 +167,34 @@ def _parse_digits(data: Bytes, place: int, count: int) -> int:
 
 
 @compiled
-def _parse_fraction(data: Bytes, place: int, end: int) -> tuple[int, int]:
+def _parse_fraction(data: Bytes, at: int, end: int) -> tuple[int, int]:
     """Parse a fraction into microseconds. Return the offset behind it, or 0 if it has more than six digits."""
-    if data[place] != _POINT:
-        return place, 0
-    micros, count, place = 0, 0, place + 1
-    while place < end and is_digit(data[place]):
-        micros = micros * 10 + (data[place] - _ZERO)
+    if data[at] != _POINT:
+        return at, 0
+    micros, count, at = 0, 0, at + 1
+    while at < end and is_digit(data[at]):
+        micros = micros * 10 + (data[at] - _ZERO)
         count += 1
-        place += 1
+        at += 1
     if count == 0 or count > 6:
         return 0, 0
     for _ in range(6 - count):
         micros *= 10
-    return place, micros
+    return at, micros
 
 
 @compiled
-def _parse_zone(data: Bytes, place: int, end: int) -> int:
+def _parse_zone(data: Bytes, at: int, end: int) -> int:
     """Minutes east of Greenwich; -10000 if there is no zone, or an invalid one."""
-    if end - place == 1 and data[place] == 90:
+    if end - at == 1 and data[at] == 90:
         return 0
-    if end - place != 6 or data[place + 3] != 58 or (data[place] != _PLUS and data[place] != _MINUS):
+    if end - at != 6 or data[at + 3] != 58 or (data[at] != _PLUS and data[at] != _MINUS):
         return -10_000
-    hours, minutes = _parse_digits(data, place + 1, 2), _parse_digits(data, place + 4, 2)
+    hours, minutes = _parse_digits(data, at + 1, 2), _parse_digits(data, at + 4, 2)
     if hours < 0 or hours > 13 or minutes < 0 or minutes > 59:
         return -10_000
     offset = hours * 60 + minutes
-    return -offset if data[place] == _MINUS else offset
+    return -offset if data[at] == _MINUS else offset
 
 
 @compiled

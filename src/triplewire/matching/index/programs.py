@@ -15,6 +15,7 @@ from triplewire.matching.index.relations import RELATION_NUMBERS
 from triplewire.matching.shapes import Shape
 from triplewire.sparql import Apply, Conjunction, Const, Expression, Node, Param, Pattern, Var
 from triplewire.sparql.algebra import HEADER_PREDICATES, Family
+from triplewire.sparql.traversal import conjuncts
 
 MOST_PATTERNS = 16
 """The most patterns of a shape that the index takes."""
@@ -177,7 +178,7 @@ def select_key_conditions(patterns: Sequence[Pattern], conditions: Sequence[Expr
     """The conditions that give an access key: on the object of a pattern, its prefix, or an ontology relation with
     it."""
     writer = _ProgramCompiler(Conjunction("ask", tuple(patterns)))
-    return (part for each in conditions for part in _conjuncts(each) if writer.hint(part) is not None)
+    return (part for part in conjuncts(*conditions) if writer.hint(part) is not None)
 
 
 @dataclass
@@ -189,7 +190,7 @@ class _ProgramCompiler:
     def program(self, solutions: bool) -> IndexProgram:
         self._number()
         rows = tuple(self._row(each) for each in self.query.patterns)
-        conditions = [part for each in self.query.filters for part in _conjuncts(each)]
+        conditions = conjuncts(*self.query.filters)
         threshold = next((found for each in conditions if (found := self._threshold(each))), None)
         rest = [each for each in conditions if threshold is None or self._threshold(each) != threshold]
         steps = [step for each in rest for step in self._steps(each)]
@@ -215,16 +216,14 @@ class _ProgramCompiler:
     def _row(self, pattern: Pattern) -> ProgramRow:
         header = header_number(pattern)
         if header is None:
-            return ProgramRow(
-                (self._place(pattern.subject), self._place(pattern.predicate), self._place(pattern.object))
-            )
+            return ProgramRow((self._slot(pattern.subject), self._slot(pattern.predicate), self._slot(pattern.object)))
         if header < -3 or isinstance(pattern.object, Var):
             raise NotIndexable
         return ProgramRow(
-            (ProgramSlot(SlotKind.NOTHING), ProgramSlot(SlotKind.NOTHING), self._place(pattern.object)), header
+            (ProgramSlot(SlotKind.NOTHING), ProgramSlot(SlotKind.NOTHING), self._slot(pattern.object)), header
         )
 
-    def _place(self, node: Node) -> ProgramSlot:
+    def _slot(self, node: Node) -> ProgramSlot:
         match node:
             case Var(name):
                 return ProgramSlot(SlotKind.VARIABLE, self.names[name])
@@ -242,28 +241,28 @@ class _ProgramCompiler:
         return None
 
     def hint(self, condition: Expression) -> KeyHint | None:
+        way = HINT_EQUAL
         match condition:
             case Apply("=" | "in", (Var(name), *members)):
-                found = [each for each in members if isinstance(each, Param) and each.family in _NAMED]
-                numbers = [each for each in members if isinstance(each, Param) and each.family in _NUMBERS]
-                row = self._row_of(name)
-                if row is not None and found and len(found) == len(members):
-                    return KeyHint(row, tuple(each.index for each in found))
-                if row is not None and numbers and len(numbers) == len(members):
-                    return KeyHint(row, tuple(each.index for each in numbers), HINT_NUMBER)
+                families = {each.family if isinstance(each, Param) else None for each in members}
+                if not families or not (families <= _NAMED or families <= _NUMBERS):
+                    return None
+                indexes = [each.index for each in members if isinstance(each, Param)]
+                way = HINT_EQUAL if families <= _NAMED else HINT_NUMBER
             case Apply("||", (Apply("sameterm", (Var(name), Param())), *_) as args):
-                named, row = [*_same_term_parameters(name, args)], self._row_of(name)
-                return KeyHint(row, tuple(named)) if row is not None and len(named) == len(args) else None
+                indexes = [*_same_term_parameters(name, args)]
+                if len(indexes) < len(args):
+                    return None
             case Apply("strstarts", (Apply("str", (Var(name),)) | Var(name), Param(index, Family.STRING))):
-                row = self._row_of(name)
-                return None if row is None else KeyHint(row, (index,), HINT_PREFIX)
+                indexes, way = [index], HINT_PREFIX
             case Apply(op, (Var(name), Param(index, Family.IRI))) if (op, False) in RELATION_NUMBERS:
-                row = self._row_of(name)
-                return None if row is None else KeyHint(row, (index,), HINT_RELATED + RELATION_NUMBERS[op, False])
+                indexes, way = [index], HINT_RELATED + RELATION_NUMBERS[op, False]
             case Apply(op, (Param(index, Family.IRI), Var(name))) if (op, True) in RELATION_NUMBERS:
-                row = self._row_of(name)
-                return None if row is None else KeyHint(row, (index,), HINT_RELATED + RELATION_NUMBERS[op, True])
-        return None
+                indexes, way = [index], HINT_RELATED + RELATION_NUMBERS[op, True]
+            case _:
+                return None
+        row = self._row_of(name)
+        return None if row is None else KeyHint(row, tuple(indexes), way)
 
     def _row_of(self, name: str) -> int | None:
         """A stored row with this variable as object and a constant predicate."""
@@ -295,6 +294,7 @@ class _ProgramCompiler:
                 yield self._test(condition)
 
     def _test(self, condition: Expression) -> Instruction:
+        code: int
         match condition:
             case Apply(op, (Var(name),)) if op in _TESTS:
                 return Instruction(_TESTS[op], self._variable(name))
@@ -302,32 +302,26 @@ class _ProgramCompiler:
                 self._variable(name)
                 return Instruction(Opcode.TRUE)
             case Apply("strstarts", (Apply("str", (Var(name),)), Param(index, Family.STRING))):
-                return Instruction(Opcode.STR_PREFIX, self._variable(name), ProgramSlot(SlotKind.PARAMETER, index))
+                code = Opcode.STR_PREFIX
             case Apply("strstarts", (Var(name), Param(index, Family.STRING))):
-                return Instruction(Opcode.PREFIX, self._variable(name), ProgramSlot(SlotKind.PARAMETER, index))
+                code = Opcode.PREFIX
             case Apply("=", (Apply("lang", (Var(name),)), Param(index, Family.STRING))):
-                return Instruction(Opcode.LANG, self._variable(name), ProgramSlot(SlotKind.PARAMETER, index))
+                code = Opcode.LANG
             case Apply("=", (Apply("datatype", (Var(name),)), Param(index, Family.IRI))):
-                return Instruction(Opcode.DATATYPE, self._variable(name), ProgramSlot(SlotKind.PARAMETER, index))
+                code = Opcode.DATATYPE
             case Apply("sameterm", (Var(name), Param(index))):
-                return Instruction(Opcode.SAME, self._variable(name), ProgramSlot(SlotKind.PARAMETER, index))
+                code = Opcode.SAME
             case Apply(op, (Var(name), Param(index, Family.IRI))) if (op, False) in RELATION_NUMBERS:
-                return Instruction(
-                    Opcode.RELATED + RELATION_NUMBERS[op, False],
-                    self._variable(name),
-                    ProgramSlot(SlotKind.PARAMETER, index),
-                )
+                code = Opcode.RELATED + RELATION_NUMBERS[op, False]
             case Apply(op, (Param(index, Family.IRI), Var(name))) if (op, True) in RELATION_NUMBERS:
-                return Instruction(
-                    Opcode.RELATED + RELATION_NUMBERS[op, True],
-                    self._variable(name),
-                    ProgramSlot(SlotKind.PARAMETER, index),
-                )
+                code = Opcode.RELATED + RELATION_NUMBERS[op, True]
             case Apply(op, (Var(name), Param(index, family))) if op in _COMPARISONS and family in _COMPARED:
-                return Instruction(_COMPARISONS[op], self._variable(name), ProgramSlot(SlotKind.PARAMETER, index))
+                code = _COMPARISONS[op]
             case Apply(op, (Param() as param, Var() as variable)) if op in _COMPARISONS:
                 return self._test(Apply(_TURNED[op], (variable, param)))
-        raise NotIndexable
+            case _:
+                raise NotIndexable
+        return Instruction(code, self._variable(name), ProgramSlot(SlotKind.PARAMETER, index))
 
     def _variable(self, name: str) -> int:
         if name not in self.names:
@@ -341,14 +335,6 @@ def _same_term_parameters(name: str, conditions: Sequence[Expression]) -> Iterat
         match each:
             case Apply("sameterm", (Var(found), Param(index))) if found == name:
                 yield index
-
-
-def _conjuncts(condition: Expression) -> Iterator[Expression]:
-    if isinstance(condition, Apply) and condition.op == "&&":
-        for each in condition.args:
-            yield from _conjuncts(each)
-    else:
-        yield condition
 
 
 def header_number(pattern: Pattern) -> int | None:

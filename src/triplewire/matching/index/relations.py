@@ -47,13 +47,13 @@ class OntologyRelations(NamedTuple):
 
 def build_relations(rows: Sequence[tuple[str, str, str]]) -> OntologyRelations:
     """Build the arrays from the rows of a closure: relation, lower, upper."""
-    told = pa.table(
+    closure = pa.table(
         dict(zip("rlu", zip(*rows, strict=True), strict=True)) if rows else {"r": [""], "l": [""], "u": [""]}
     )
-    ends = pa.chunked_array([*told["l"].chunks, *told["u"].chunks]).combine_chunks().dictionary_encode()
+    ends = pa.chunked_array([*closure["l"].chunks, *closure["u"].chunks]).combine_chunks().dictionary_encode()
     numbers = ends.indices.to_numpy()
-    lower, upper = numbers[: len(told)], numbers[len(told) :]
-    relation = told["r"].to_numpy()
+    lower, upper = numbers[: len(closure)], numbers[len(closure) :]
+    relation = closure["r"].to_numpy()
     pairs = [*_pairs(relation, lower, upper)]
     count = len(ends.dictionary)
     names, pool = _names(ends.dictionary)
@@ -96,10 +96,10 @@ def _slots(names: Records) -> Int32:
 def _fill(names: Records, slots: Int32) -> None:
     mask = len(slots) - 1
     for number in range(len(names)):
-        place = np.int64(names[number].hash) & mask
-        while slots[place] >= 0:
-            place = (place + 1) & mask
-        slots[place] = number
+        slot = np.int64(names[number].hash) & mask
+        while slots[slot] >= 0:
+            slot = (slot + 1) & mask
+        slots[slot] = number
 
 
 @compiled
@@ -107,20 +107,20 @@ def find_name(relations: OntologyRelations, hash_: np.uint64, text: Bytes, start
     """The number of a name, or -1 if no ontology has it."""
     names, slots = relations.names, relations.slots
     mask = len(slots) - 1
-    place = np.int64(hash_) & mask
-    while slots[place] >= 0:
-        name = names[slots[place]]
+    slot = np.int64(hash_) & mask
+    while slots[slot] >= 0:
+        name = names[slots[slot]]
         if name.hash == hash_ and same_bytes(text, start, stop, relations.pool, name.start, name.length):
-            return slots[place]
-        place = (place + 1) & mask
+            return slots[slot]
+        slot = (slot + 1) & mask
     return -1
 
 
 @compiled
 def relation_span(relations: OntologyRelations, relation: int, name: int) -> tuple[int, int]:
     """The range in `others` of the names that a name is related to."""
-    place = relation * (len(relations.names) + 1) + name
-    return relations.first[place], relations.first[place + 1]
+    slot = relation * (len(relations.names) + 1) + name
+    return relations.first[slot], relations.first[slot + 1]
 
 
 @compiled
@@ -129,8 +129,8 @@ def relation_holds(
 ) -> bool:
     """Is a name related to the name in a text?"""
     begin, end = relation_span(relations, relation, name)
-    for place in range(begin, end):
-        other = relations.names[relations.others[place]]
+    for slot in range(begin, end):
+        other = relations.names[relations.others[slot]]
         if other.hash == hash_ and same_bytes(pool, start, stop, relations.pool, other.start, other.length):
             return True
     return False

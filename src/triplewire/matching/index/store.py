@@ -146,9 +146,9 @@ class IndexStore:
         bounds = np.fromiter((each.threshold for each in memberships), np.float64, len(memberships))
         numbers, fresh = np.zeros(len(names), np.int32), np.zeros(len(names), np.int8)
         number_names(self._numbers.data, names, self._groups.size, numbers, fresh)
-        places = np.flatnonzero(fresh)
-        self._names.extend(names[places])
-        self._add_groups(program, [memberships[place].constants for place in places.tolist()], bounds[places])
+        indexes = np.flatnonzero(fresh)
+        self._names.extend(names[indexes])
+        self._add_groups(program, [memberships[place].constants for place in indexes.tolist()], bounds[indexes])
         later = np.flatnonzero(fresh == 0)
         add_members(self._groups.data, numbers[later], bounds[later], memberships[0].above)
         return numbers
@@ -162,7 +162,6 @@ class IndexStore:
         return before
 
     def note(self, entries: Int64) -> None:
-        """Append to the journal."""
         self._journal.extend(entries)
 
     def know(self, position: int, last: int, fingerprint: int) -> None:

@@ -61,7 +61,6 @@ def exact_number(value: Decimal, rank: int) -> TermValue:
 
 
 def double_number(value: float, *, rough: bool = False) -> TermValue:
-    """A computed double."""
     if not math.isfinite(value):
         raise Undecided
     return TermValue(Family.DOUBLE, number=value, rank=DOUBLE, rough=rough, datatype=_DATATYPES[DOUBLE])
@@ -85,32 +84,25 @@ def calculate(op: str, left: TermValue | None, right: TermValue | None) -> TermV
     one, other = as_number(left), as_number(right)
     if one is None or other is None:
         return None
-    if max(one.rank, other.rank) <= DECIMAL:
-        return _divide(one, other) if op == "/" else _calculate_decimals(op, one, other)
+    rank = max(one.rank, other.rank)
+    if rank <= DECIMAL and op == "/":
+        return _divide(one, other)
+    if rank <= DECIMAL:
+        return exact_number(_IN_DECIMALS[op](_exact_decimal(one), _exact_decimal(other)), rank)
     if op == "/" and not other.number:
         raise Undecided
     return double_number(_IN_DOUBLES[op](one.number, other.number), rough=one.rough or other.rough)
 
 
-def negate(given: TermValue | None) -> TermValue | None:
+def apply_sign(sign: str, given: TermValue | None) -> TermValue | None:
+    """Unary `+` and `-`: the number in the form of computed ones, or its negative."""
     found = as_number(given)
     if found is None:
         return None
     if found.family is Family.EXACT:
-        return exact_number(_EXACTLY.minus(_exact_decimal(found)), found.rank)
-    return double_number(-found.number, rough=found.rough)
-
-
-def unary_plus(given: TermValue | None) -> TermValue | None:
-    """Unary plus: the same number, in the form of computed ones."""
-    found = as_number(given)
-    if found is None:
-        return None
-    return (
-        exact_number(_exact_decimal(found), found.rank)
-        if found.family is Family.EXACT
-        else double_number(found.number, rough=found.rough)
-    )
+        exact = _exact_decimal(found)
+        return exact_number(_EXACTLY.minus(exact) if sign == "-" else exact, found.rank)
+    return double_number(-found.number if sign == "-" else found.number, rough=found.rough)
 
 
 def round_number(way: str, given: TermValue | None) -> TermValue | None:
@@ -171,10 +163,6 @@ def _exact_decimal(given: TermValue) -> Decimal:
     return given.exact
 
 
-def _calculate_decimals(op: str, left: TermValue, right: TermValue) -> TermValue:
-    return exact_number(_IN_DECIMALS[op](_exact_decimal(left), _exact_decimal(right)), max(left.rank, right.rank))
-
-
 def _divide(left: TermValue, right: TermValue) -> TermValue | None:
     """Divide exactly. A result whose last digit depends on the evaluator's rounding is undecided."""
     if not _exact_decimal(right):
@@ -213,7 +201,8 @@ def equals(left: TermValue | None, right: TermValue | None) -> bool | None:
         return one is other and left.text == right.text
     if one is None or other is None:
         raise Undecided
-    if one is other and (one in _STRINGS or one is Family.OTHER) and _same_literal(left, right):
+    same = left.lexical == right.lexical and left.tag == right.tag and left.datatype == right.datatype
+    if same and one is other and (one in _STRINGS or one is Family.OTHER):
         return True
     return _values_equal(left, right)
 
@@ -301,10 +290,6 @@ def order_key(given: TermValue | None) -> SortKey:
 def _sorts_plainly(lexical: str) -> bool:
     """Does nothing in the text sort before a quotation mark, which follows it where the evaluator compares terms?"""
     return not lexical or (min(lexical) > '"' and "\\" not in lexical)
-
-
-def _same_literal(left: TermValue, right: TermValue) -> bool:
-    return left.lexical == right.lexical and left.tag == right.tag and left.datatype == right.datatype
 
 
 def _zoned_alike(left: TermValue, right: TermValue) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 
 from triplewire.matching.interpreter import arithmetic, functions
 from triplewire.matching.interpreter.arithmetic import compare_order, effective_boolean, equals, same_term
@@ -25,7 +25,6 @@ from triplewire.matching.interpreter.values import TermValue, Undecided, boolean
 from triplewire.model.terms import parse_literal
 from triplewire.sparql.algebra import Apply, Const, Exists, Expression, Family, Operator, Param, Var
 from triplewire.sparql.compiler.functions import ONTOLOGY_FUNCTIONS, REFLEXIVE
-from triplewire.sparql.entailment.owl_rl import ClosureRow as Said
 
 
 def and_tests(tests: Sequence[TestFunction]) -> TestFunction:
@@ -59,21 +58,6 @@ def _combine_tests(tests: Sequence[TestFunction], *, deciding: bool) -> TestFunc
         return result
 
     return found
-
-
-class OntologyRows:
-    """All loaded ontologies, as rows of relation, lower and upper term (see `sparql.compiler.ontologies`). The set
-    for look-ups, 40 MB at the most, is made on first use."""
-
-    def __init__(self, rows: Sequence[Said] = ()) -> None:
-        self._rows = rows
-
-    @cached_property
-    def _known(self) -> frozenset[Said]:
-        return frozenset(self._rows)
-
-    def holds(self, relation: str, lower: str, upper: str) -> bool:
-        return (relation, lower, upper) in self._known
 
 
 def relation_test(relation: str, lower: ExpressionFunction, upper: ExpressionFunction) -> TestFunction:
@@ -121,27 +105,29 @@ _NUMERIC = (Family.EXACT, Family.FLOAT, Family.DOUBLE)
 class ExpressionCompiler:
     """Compiles expressions. Raises NotInterpretable."""
 
-    slots: RowLayout
+    layout: RowLayout
     exists: Callable[[Operator], OperatorFunction]
     """Compiles the pattern of an EXISTS."""
 
     def value(self, expression: Expression) -> ExpressionFunction:
         match expression:
             case Var(name):
-                place = self.slots.place(expression)
-                return _read_computed(place) if name in self.slots.made else _read_stored(place)
+                slot = self.layout.slot(expression)
+                return _read_computed(slot) if name in self.layout.made else _read_stored(slot)
             case Const() | Param():
-                return _read_stored(self.slots.place(expression))
+                return _read_stored(self.layout.slot(expression))
             case Exists():
                 return _as_value(self.test(expression))
             case Apply("if", (condition, yes, no)):
                 return _if_value(self.test(condition), self.value(yes), self.value(no))
             case Apply("coalesce", args):
-                return _coalesce([self.value(each) for each in args])
+                values = [self.value(each) for each in args]
+                return lambda run, row: next((each for value in values if (each := value(run, row)) is not None), None)
             case Apply(op) if op in _TESTS:
                 return _as_value(self.test(expression))
             case Apply(op, args):
-                return _call(_function(op, len(args)), [self.value(each) for each in args])
+                function, given = _function(op, len(args)), [self.value(each) for each in args]
+                return lambda run, row: function(*[value(run, row) for value in given])
 
     def test(self, expression: Expression) -> TestFunction:
         """The effective boolean value."""
@@ -153,9 +139,10 @@ class ExpressionCompiler:
             case Apply("!", (inner,)):
                 return _not_test(self.test(inner))
             case Apply("bound", (inner,)):
-                return _bound_test(self.value(inner))
+                return _unary_test(lambda given: given is not None, self.value(inner))
             case Exists(inner):
-                return _exists_test(self.exists(inner))
+                operate = self.exists(inner)
+                return lambda run, row: bool(operate(run, row))
             case Apply("in", (left, *members)):
                 return self._among(left, members)
             case Apply("not in", (left, *members)):
@@ -196,17 +183,17 @@ class ExpressionCompiler:
         return _unary_test(found, self.value(given))
 
 
-def _read_stored(place: int) -> ExpressionFunction:
+def _read_stored(slot: int) -> ExpressionFunction:
     def found(_: InterpreterRun, row: Row) -> TermValue | None:
-        term = row[place]
+        term = row[slot]
         return None if term is None else parse_term(term)
 
     return found
 
 
-def _read_computed(place: int) -> ExpressionFunction:
+def _read_computed(slot: int) -> ExpressionFunction:
     def found(run: InterpreterRun, row: Row) -> TermValue | None:
-        term = row[place]
+        term = row[slot]
         return None if term is None else run.made.get(term) or parse_term(term)
 
     return found
@@ -222,14 +209,6 @@ def _not_test(test: TestFunction) -> TestFunction:
         return None if held is None else not held
 
     return found
-
-
-def _bound_test(value: ExpressionFunction) -> TestFunction:
-    return lambda run, row: value(run, row) is not None
-
-
-def _exists_test(operate: OperatorFunction) -> TestFunction:
-    return lambda run, row: bool(operate(run, row))
 
 
 def _unary_test(test: Callable[[TermValue | None], bool | None], value: ExpressionFunction) -> TestFunction:
@@ -252,14 +231,6 @@ def _if_value(condition: TestFunction, yes: ExpressionFunction, no: ExpressionFu
     return found
 
 
-def _coalesce(values: list[ExpressionFunction]) -> ExpressionFunction:
-    return lambda run, row: next((each for value in values if (each := value(run, row)) is not None), None)
-
-
-def _call(function: Callable[..., TermValue | None], values: list[ExpressionFunction]) -> ExpressionFunction:
-    return lambda run, row: function(*[value(run, row) for value in values])
-
-
 def _is(*families: Family) -> Callable[[TermValue | None], bool | None]:
     """Tests for IRIs and blank nodes, which are decided for every term."""
     return lambda given: None if given is None else given.family in families
@@ -270,10 +241,6 @@ def _is_numeric(given: TermValue | None) -> bool | None:
     return None if given is None else found is not None
 
 
-def _is_literal(given: TermValue | None) -> bool | None:
-    return None if given is None else given.family not in (Family.IRI, Family.BLANK)
-
-
 def _differs(left: TermValue | None, right: TermValue | None) -> bool | None:
     same = equals(left, right)
     return None if same is None else not same
@@ -282,7 +249,7 @@ def _differs(left: TermValue | None, right: TermValue | None) -> bool | None:
 _UNARY_TESTS: Mapping[str, Callable[[TermValue | None], bool | None]] = {
     "isiri": _is(Family.IRI),
     "isblank": _is(Family.BLANK),
-    "isliteral": _is_literal,
+    "isliteral": lambda given: None if given is None else given.family not in (Family.IRI, Family.BLANK),
     "isnumeric": _is_numeric,
 }
 _BINARY_TESTS: Mapping[str, Callable[[TermValue | None, TermValue | None], bool | None]] = {
@@ -300,8 +267,7 @@ _TESTS = frozenset(
 )
 
 _FUNCTIONS: Mapping[tuple[str, int], Callable[..., TermValue | None]] = {
-    ("+", 1): arithmetic.unary_plus,
-    ("-", 1): arithmetic.negate,
+    **{(sign, 1): partial(arithmetic.apply_sign, sign) for sign in "+-"},
     **{(op, 2): partial(arithmetic.calculate, op) for op in "+-*/"},
     **{(way, 1): partial(arithmetic.round_number, way) for way in ("abs", "ceil", "floor", "round")},
     ("str", 1): functions.str_value,

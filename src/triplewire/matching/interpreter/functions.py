@@ -12,29 +12,8 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import lru_cache
 
-from triplewire.matching.interpreter.arithmetic import (
-    NUMERIC,
-    as_number,
-    double_number,
-    effective_boolean,
-    exact_number,
-    integer_number,
-)
-from triplewire.matching.interpreter.values import (
-    DECIMAL,
-    FALSE,
-    FLOATING,
-    FRACTION,
-    INTEGER,
-    TRUE,
-    WHOLE,
-    TermValue,
-    Undecided,
-    boolean_value,
-    computed_text,
-    lexical_form,
-    string_value,
-)
+from triplewire.matching.interpreter import arithmetic, values
+from triplewire.matching.interpreter.values import TermValue, Undecided
 from triplewire.model.terms import XSD
 from triplewire.sparql.algebra import Family
 from triplewire.sparql.dialects.regexes import InvalidPattern, translate_regex
@@ -49,7 +28,7 @@ def string_and_tag(given: TermValue | None) -> TaggedString | None:
         if given is not None and given.family is None and not (given.text or "").endswith(">"):
             raise Undecided
         return None
-    return lexical_form(given), given.tag
+    return values.lexical_form(given), given.tag
 
 
 def plain_string(given: TermValue | None) -> str | None:
@@ -61,7 +40,7 @@ def plain_string(given: TermValue | None) -> str | None:
 def str_value(given: TermValue | None) -> TermValue | None:
     if given is None or given.family is Family.BLANK:
         return None
-    return string_value(lexical_form(given))
+    return values.string_value(values.lexical_form(given))
 
 
 def lang(given: TermValue | None) -> TermValue | None:
@@ -69,7 +48,7 @@ def lang(given: TermValue | None) -> TermValue | None:
         return None
     if given.family is None and given.datatype is None:
         raise Undecided
-    return string_value(given.tag or "")
+    return values.string_value(given.tag or "")
 
 
 def datatype(given: TermValue | None) -> TermValue | None:
@@ -101,17 +80,17 @@ def _split_string(given: TermValue | None, part: TermValue | None, cut: Callable
     one, other = string_and_tag(given), string_and_tag(part)
     if one is None or other is None or (other[1] is not None and one[1] != other[1]):
         return None
-    return string_value(cut(one[0], other[0]), one[1]) if other[0] in one[0] else string_value("")
+    return values.string_value(cut(one[0], other[0]), one[1]) if other[0] in one[0] else values.string_value("")
 
 
 def strlen(given: TermValue | None) -> TermValue | None:
     found = string_and_tag(given)
-    return None if found is None else integer_number(len(_require_ascii(found[0])))
+    return None if found is None else arithmetic.integer_number(len(_require_ascii(found[0])))
 
 
 def map_string(change: Callable[[str], str], given: TermValue | None) -> TermValue | None:
     found = string_and_tag(given)
-    return None if found is None else string_value(change(_require_ascii(found[0])), found[1])
+    return None if found is None else values.string_value(change(_require_ascii(found[0])), found[1])
 
 
 def concat(given: list[TermValue | None]) -> TermValue | None:
@@ -121,7 +100,7 @@ def concat(given: list[TermValue | None]) -> TermValue | None:
     if len(known) < len(found):
         return None
     tags = {tag for _, tag in known}
-    return string_value("".join(text for text, _ in known), tags.pop() if len(tags) == 1 else None)
+    return values.string_value("".join(text for text, _ in known), tags.pop() if len(tags) == 1 else None)
 
 
 def substr(
@@ -135,7 +114,7 @@ def substr(
         return None
     text, tag = _require_ascii(found[0]), found[1]
     here = max(first, 1)
-    return string_value(text[here - 1 : max(first + length, here) - 1] if counting else text[here - 1 :], tag)
+    return values.string_value(text[here - 1 : max(first + length, here) - 1] if counting else text[here - 1 :], tag)
 
 
 def lang_matches(given: TermValue | None, wanted: TermValue | None) -> bool | None:
@@ -150,7 +129,7 @@ def lang_matches(given: TermValue | None, wanted: TermValue | None) -> bool | No
 
 
 def _whole_number(given: TermValue | None) -> int | None:
-    found = as_number(given)
+    found = arithmetic.as_number(given)
     if found is None:
         return None
     if found.rough or not found.number.is_integer() or abs(found.number) > 1e9:
@@ -183,13 +162,13 @@ def date_part(name: str, given: TermValue | None) -> TermValue | None:
         raise Undecided
     if given.family is not Family.DATETIME and not (given.family is Family.DATE and name in _OF_DAYS):
         return None
-    lexical = lexical_form(given)
+    lexical = values.lexical_form(given)
     if name == "seconds":
-        return exact_number(Decimal(_ZONE.split(lexical[17:])[0]), DECIMAL)
-    return exact_number(Decimal(lexical[_PLACES[name]]), WHOLE)
+        return arithmetic.exact_number(Decimal(_ZONE.split(lexical[17:])[0]), values.DECIMAL)
+    return arithmetic.exact_number(Decimal(lexical[_PLACES[name]]), values.WHOLE)
 
 
-_TRUTHS = {"true": TRUE, "1": TRUE, "false": FALSE, "0": FALSE}
+_TRUTHS = {"true": values.TRUE, "1": values.TRUE, "false": values.FALSE, "0": values.FALSE}
 _NEAR = (1e-4, 1e15)
 """Doubles between these are written without an exponent."""
 
@@ -199,49 +178,49 @@ def to_string(given: TermValue) -> TermValue | None:
     if given.family is Family.BLANK:
         return None
     if given.family is Family.BOOLEAN:
-        return string_value("true" if given.truth else "false")
-    if given.family in NUMERIC:
-        return string_value(computed_text(given).split('"')[1])
+        return values.string_value("true" if given.truth else "false")
+    if given.family in arithmetic.NUMERIC:
+        return values.string_value(values.computed_text(given).split('"')[1])
     if given.family is None:
         raise Undecided
-    return string_value(lexical_form(given))
+    return values.string_value(values.lexical_form(given))
 
 
 def to_boolean(given: TermValue) -> TermValue | None:
-    if given.family is Family.BOOLEAN or given.family in NUMERIC:
-        return boolean_value(effective_boolean(given))
+    if given.family is Family.BOOLEAN or given.family in arithmetic.NUMERIC:
+        return values.boolean_value(arithmetic.effective_boolean(given))
     return _TRUTHS.get(_trim(given) or "")
 
 
 def to_integer(given: TermValue) -> TermValue | None:
     """An integer; fractions are truncated."""
     if given.family is Family.EXACT and given.exact is not None:
-        return exact_number(Decimal(math.trunc(given.exact)), WHOLE)
+        return arithmetic.exact_number(Decimal(math.trunc(given.exact)), values.WHOLE)
     if given.family is Family.DOUBLE and not given.rough:
-        return exact_number(Decimal(math.trunc(given.number)), WHOLE)
-    read = _read_digits(given, INTEGER.fullmatch)
-    return None if read is None else exact_number(Decimal(read), WHOLE)
+        return arithmetic.exact_number(Decimal(math.trunc(given.number)), values.WHOLE)
+    read = _read_digits(given, values.INTEGER.fullmatch)
+    return None if read is None else arithmetic.exact_number(Decimal(read), values.WHOLE)
 
 
 def to_decimal(given: TermValue) -> TermValue | None:
     if given.family is Family.EXACT and given.exact is not None:
-        return exact_number(given.exact, DECIMAL)
+        return arithmetic.exact_number(given.exact, values.DECIMAL)
     if given.family is Family.DOUBLE and not given.rough and _NEAR[0] <= abs(given.number) < _NEAR[1]:
-        return exact_number(Decimal(repr(given.number)), DECIMAL)
-    read = _read_digits(given, FRACTION.fullmatch)
-    return None if read is None else exact_number(Decimal(read), DECIMAL)
+        return arithmetic.exact_number(Decimal(repr(given.number)), values.DECIMAL)
+    read = _read_digits(given, values.FRACTION.fullmatch)
+    return None if read is None else arithmetic.exact_number(Decimal(read), values.DECIMAL)
 
 
 def to_double(given: TermValue) -> TermValue | None:
-    if given.family in NUMERIC:
-        return double_number(given.number, rough=given.rough)
-    read = _read_digits(given, FLOATING.fullmatch)
-    return None if read is None else double_number(float(read))
+    if given.family in arithmetic.NUMERIC:
+        return arithmetic.double_number(given.number, rough=given.rough)
+    read = _read_digits(given, values.FLOATING.fullmatch)
+    return None if read is None else arithmetic.double_number(float(read))
 
 
 def _read_digits(given: TermValue, fits: Callable[[str], object]) -> str | None:
     """The digits of a boolean or of a string of plain form; None for what is surely no number."""
-    if given.family in NUMERIC:
+    if given.family in arithmetic.NUMERIC:
         raise Undecided
     if given.family is Family.BOOLEAN:
         return "1" if given.truth else "0"

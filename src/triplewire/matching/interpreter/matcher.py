@@ -14,18 +14,10 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from triplewire.matching.interpreter.modifiers import Terms, tabulate_solutions
+from triplewire.matching.interpreter import runs
+from triplewire.matching.interpreter.modifiers import tabulate_solutions
 from triplewire.matching.interpreter.operators import OperatorCompiler
 from triplewire.matching.interpreter.patterns import match_conjunction
-from triplewire.matching.interpreter.runs import (
-    InitialRows,
-    InterpreterRun,
-    NotInterpretable,
-    OntologyFacts,
-    ParsedEvent,
-    Row,
-    RowLayout,
-)
 from triplewire.matching.interpreter.values import Undecided
 from triplewire.matching.plans import SOLUTIONS
 from triplewire.matching.shapes import Shape
@@ -54,7 +46,7 @@ NO_MATCH = PairResult(False)
 MATCH = PairResult(True)
 
 Found = TypeVar("Found")
-Solving: TypeAlias = Callable[[InterpreterRun, Row], PairResult]
+Solving: TypeAlias = Callable[[runs.InterpreterRun, runs.Row], PairResult]
 
 
 @dataclass(frozen=True)
@@ -62,12 +54,12 @@ class InterpretedQuery:
     """The query of a shape as a function. Thread-safe as long as threads do not share events."""
 
     solving: Solving
-    seeds: InitialRows
+    seeds: runs.InitialRows
     stream: int | None
     """The number of the constant that names the stream, if there is one."""
 
     def solve(
-        self, event: ParsedEvent, constants: Sequence[str], ontologies: OntologyFacts | None = None
+        self, event: runs.ParsedEvent, constants: Sequence[str], ontologies: runs.OntologyRows | None = None
     ) -> PairResult | None:
         """The evaluator's result for an event and a subscription with these constants; None if it is not certain,
         too much work, or needs ontologies that are not given."""
@@ -76,7 +68,7 @@ class InterpretedQuery:
                 return None
             if self.stream is not None and event.header(STREAM_PREDICATE.term)[0][2] != constants[self.stream]:
                 return NO_MATCH
-            return self.solving(InterpreterRun(event, INTERPRETER_STEPS, ontologies), self.seeds.seed(constants))
+            return self.solving(runs.InterpreterRun(event, INTERPRETER_STEPS, ontologies), self.seeds.seed(constants))
         except Undecided:
             return None
 
@@ -84,25 +76,25 @@ class InterpretedQuery:
 def interpret_shape(shape: Shape) -> InterpretedQuery | None:
     """Compile the query of a shape; None if it has parts that the interpreter does not know."""
     ensure_recursion_limit()
-    slots = RowLayout.of(shape.query)
+    layout = runs.RowLayout.of(shape.query)
     try:
         solving = (
-            _compile_query(slots, shape, shape.query)
+            _compile_query(layout, shape, shape.query)
             if isinstance(shape.query, Query)
-            else _compile_conjunction(slots, shape, shape.query)
+            else _compile_conjunction(layout, shape, shape.query)
         )
-    except NotInterpretable:
+    except runs.NotInterpretable:
         return None
     stream = None
     if isinstance(shape.query, Query) and shape.stream:
         stream = max(find_parameters(shape.query), default=-1) + 1
-    return InterpretedQuery(solving, InitialRows(slots), stream)
+    return InterpretedQuery(solving, runs.InitialRows(layout), stream)
 
 
-def _compile_conjunction(slots: RowLayout, shape: Shape, query: Conjunction) -> Solving:
-    take = match_conjunction(slots, query)
+def _compile_conjunction(layout: runs.RowLayout, shape: Shape, query: Conjunction) -> Solving:
+    take = match_conjunction(layout, query)
 
-    def solving(run: InterpreterRun, row: Row) -> PairResult:
+    def solving(run: runs.InterpreterRun, row: runs.Row) -> PairResult:
         found = take(run, row)
         if not found or not shape.solutions:
             return MATCH if found else NO_MATCH
@@ -112,21 +104,23 @@ def _compile_conjunction(slots: RowLayout, shape: Shape, query: Conjunction) -> 
     return solving
 
 
-def _compile_query(slots: RowLayout, shape: Shape, query: Query) -> Solving:
-    operators = OperatorCompiler(slots)
+def _compile_query(layout: runs.RowLayout, shape: Shape, query: Query) -> Solving:
+    operators = OperatorCompiler(layout)
     if not (shape.solutions and query.form == "select"):
         operate = operators.compile(query.where)
         return lambda run, row: MATCH if operate(run, row) else NO_MATCH
     select = query.where
     if not isinstance(select, Select):
-        raise NotInterpretable(query)
-    tabulate = tabulate_solutions(slots, select, operators.compile(select.inner), operators.expressions.value)
+        raise runs.NotInterpretable(query)
+    tabulate = tabulate_solutions(layout, select, operators.compile(select.inner), operators.expressions.value)
     order = [select.projection.index(name) for name in query.projection]
 
-    def solving(run: InterpreterRun, row: Row) -> PairResult:
+    def solving(run: runs.InterpreterRun, row: runs.Row) -> PairResult:
         found = _check_count(tabulate(run, row))
-        told = sorted([(rank, *(terms[place] for place in order)) for rank, terms in found], key=_nothing_last)
-        return PairResult(True, terms=[*chain.from_iterable(told)]) if told else NO_MATCH
+        solved = [(rank, *(terms[slot] for slot in order)) for rank, terms in found]
+        # DuckDB sorts lists so that nulls come last.
+        solved.sort(key=lambda terms: [(term is None, term or "") for term in terms])
+        return PairResult(True, terms=[*chain.from_iterable(solved)]) if solved else NO_MATCH
 
     return solving
 
@@ -136,11 +130,6 @@ def _check_count(found: list[Found]) -> list[Found]:
     if len(found) > SOLUTIONS:
         raise Undecided
     return found
-
-
-def _nothing_last(terms: Terms) -> list[tuple[bool, str]]:
-    """The order in which DuckDB sorts lists."""
-    return [(term is None, term or "") for term in terms]
 
 
 Pair: TypeAlias = tuple[int, Subscription]
@@ -153,12 +142,12 @@ class InterpreterBatch:
     parsed on first use, once for all shapes."""
 
     def __init__(
-        self, entries: pa.Table, ontologies: OntologyFacts | None = None, visibility: Visibility | None = None
+        self, entries: pa.Table, ontologies: runs.OntologyRows | None = None, visibility: Visibility | None = None
     ) -> None:
         self._ontologies = ontologies
         self._visibility = visibility
         self._columns = [(name, entries.column(name)) for name in MATCHED_COLUMNS]
-        self._events = dict[int, ParsedEvent | None]()
+        self._events = dict[int, runs.ParsedEvent | None]()
 
     def decide(self, pairs: Sequence[Pair], single: InterpretedQuery | None) -> tuple[pa.Table, list[Pair]]:
         """The matches among some pairs, all of one shape, as a `MATCHES` table sorted by position and subscription;
@@ -178,14 +167,14 @@ class InterpreterBatch:
                 found.append((event.position, subscription.since, rows))
         return _table(found), left
 
-    def _event(self, place: int) -> ParsedEvent | None:
+    def _event(self, index: int) -> runs.ParsedEvent | None:
         """The parsed event, or None if it is hidden."""
-        if place not in self._events:
-            entry = {name: column[place].as_py() for name, column in self._columns}
+        if index not in self._events:
+            entry = {name: column[index].as_py() for name, column in self._columns}
             if self._visibility is not None:
                 entry["text"] = self._visibility.redacted(entry["stream"], entry["event"], entry["text"])
-            self._events[place] = None if entry["text"] is None else ParsedEvent(entry)
-        return self._events[place]
+            self._events[index] = None if entry["text"] is None else runs.ParsedEvent(entry)
+        return self._events[index]
 
 
 def _table(found: Sequence[tuple[int, int, PairResult]]) -> pa.Table:

@@ -10,13 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
-from triplewire.matching.interpreter.arithmetic import (
-    as_number,
-    average_numbers,
-    integer_number,
-    order_key,
-    sum_numbers,
-)
+from triplewire.matching.interpreter import arithmetic
 from triplewire.matching.interpreter.runs import (
     ExpressionFunction,
     InterpreterRun,
@@ -33,18 +27,18 @@ Terms = tuple[str | None, ...]
 
 
 def select_solutions(
-    slots: RowLayout, select: Select, operate: OperatorFunction, value: Callable[[Expression], ExpressionFunction]
+    layout: RowLayout, select: Select, operate: OperatorFunction, value: Callable[[Expression], ExpressionFunction]
 ) -> OperatorFunction:
     """The solutions of a subquery, with nothing but the variables that it projects."""
-    places = [slots.variable(name) for name in select.projection]
-    tabulate = tabulate_solutions(slots, select, operate, value)
+    slots = [layout.variable(name) for name in select.projection]
+    tabulate = tabulate_solutions(layout, select, operate, value)
 
     def found(run: InterpreterRun, row: Row) -> list[Row]:
         rows = []
         for _, terms in tabulate(run, row):
             made = row.copy()
-            for place, term in zip(places, terms, strict=True):
-                made[place] = term
+            for slot, term in zip(slots, terms, strict=True):
+                made[slot] = term
             rows.append(made)
         return rows
 
@@ -52,10 +46,10 @@ def select_solutions(
 
 
 def tabulate_solutions(
-    slots: RowLayout, select: Select, operate: OperatorFunction, value: Callable[[Expression], ExpressionFunction]
+    layout: RowLayout, select: Select, operate: OperatorFunction, value: Callable[[Expression], ExpressionFunction]
 ) -> Callable[[InterpreterRun, Row], list[tuple[str, Terms]]]:
     """For each solution its rank, empty without an order, and the projected terms."""
-    places = [slots.variable(name) for name in select.projection]
+    slots = [layout.variable(name) for name in select.projection]
     ways = _SortKeys([(value(each.expression), each.descending) for each in select.order])
     if select.distinct and not all(
         mentioned_variables(each.expression) <= {*select.projection} for each in select.order
@@ -65,16 +59,18 @@ def tabulate_solutions(
     end = None if select.limit is None else select.offset + select.limit
 
     def found(run: InterpreterRun, row: Row) -> list[tuple[str, Terms]]:
-        rows = [(each, tuple([each[place] for place in places])) for each in operate(run, row)]
+        rows = [(each, tuple([each[slot] for slot in slots])) for each in operate(run, row)]
         if select.distinct:
             rows = [*{terms: (each, terms) for each, terms in rows}.values()]
         if ways.given:
             ranked = ways.ranked(run, rows, sliced)
             return [(f"{rank:09}", terms) for rank, (_, terms) in enumerate(ranked, start=1)][select.offset : end]
-        told = [terms for _, terms in rows]
+        projected = [terms for _, terms in rows]
         if sliced:
-            told = sorted(told, key=_nothing_first)[select.offset : end]
-        return [("", terms) for terms in told]
+            # Unbound variables come first.
+            projected.sort(key=lambda terms: [(term is not None, term or "") for term in terms])
+            projected = projected[select.offset : end]
+        return [("", terms) for terms in projected]
 
     return found
 
@@ -90,7 +86,7 @@ class _SortKeys:
         values = [[value(run, row) for value, _ in self.given] for row, _ in rows]
         order = sorted(range(len(rows)), key=lambda at: [_text(run, each) for each in values[at]])
         for number in reversed(range(len(self.given))):
-            keys = [order_key(each[number]) for each in values]
+            keys = [arithmetic.order_key(each[number]) for each in values]
             order.sort(key=keys.__getitem__, reverse=self.given[number][1])
         ranked = [rows[at] for at in order]
         if sliced and len({terms for _, terms in rows}) > 1:
@@ -110,23 +106,19 @@ def _text(run: InterpreterRun, given: TermValue | None) -> str:
     return run.written(given) or ""
 
 
-def _nothing_first(terms: Terms) -> list[tuple[bool, str]]:
-    return [(term is not None, term or "") for term in terms]
-
-
 GroupValues = Sequence[TermValue | None]
 
 
 def count_values(given: GroupValues) -> TermValue | None:
     """COUNT; errors are skipped."""
-    return integer_number(sum(each is not None for each in given))
+    return arithmetic.integer_number(sum(each is not None for each in given))
 
 
 def _numeric(function: Callable[[list[TermValue]], TermValue]) -> Callable[[GroupValues], TermValue | None]:
     """SUM and AVG: an error if one value is not a number."""
 
     def made(given: GroupValues) -> TermValue | None:
-        found = [each for value in given if (each := as_number(value)) is not None]
+        found = [each for value in given if (each := arithmetic.as_number(value)) is not None]
         return function(found) if len(found) == len(given) else None
 
     return made
@@ -141,15 +133,10 @@ def _extreme(choose: Callable[..., tuple[object, str, TermValue]]) -> Callable[[
             return None
         if len(known) == 1:
             return known[0]
-        keyed = [(order_key(each), term_text(each), each) for each in known]
+        keyed = [(arithmetic.order_key(each), term_text(each), each) for each in known]
         return choose(keyed, key=lambda each: each[:2])[2]
 
     return made
-
-
-def _sample(given: GroupValues) -> TermValue | None:
-    """SAMPLE: the least by text."""
-    return min((each for each in given if each is not None), key=term_text, default=None)
 
 
 def group_concat(given: GroupValues, separator: str) -> TermValue | None:
@@ -164,11 +151,11 @@ def group_concat(given: GroupValues, separator: str) -> TermValue | None:
 
 AGGREGATES: Mapping[str, Callable[[GroupValues], TermValue | None]] = {
     "count": count_values,
-    "sum": _numeric(sum_numbers),
-    "avg": _numeric(average_numbers),
+    "sum": _numeric(arithmetic.sum_numbers),
+    "avg": _numeric(arithmetic.average_numbers),
     "min": _extreme(min),
     "max": _extreme(max),
-    "sample": _sample,
+    "sample": lambda given: min((each for each in given if each is not None), key=term_text, default=None),
 }
 
 
@@ -182,19 +169,19 @@ AggregateFunction: TypeAlias = Callable[[InterpreterRun, Sequence[Row]], TermVal
 
 
 def group_solutions(
-    slots: RowLayout, group: Group, operate: OperatorFunction, value: Callable[[Expression], ExpressionFunction]
+    layout: RowLayout, group: Group, operate: OperatorFunction, value: Callable[[Expression], ExpressionFunction]
 ) -> OperatorFunction:
     """One solution for each group, or, without keys, one for all."""
-    keys = [(slots.variable(name), value(each)) for name, each in group.keys]
+    keys = [(layout.variable(name), value(each)) for name, each in group.keys]
     names = [*bound_variables(group.inner), *(name for name, _ in group.keys)]
-    whole = [slots.variable(name) for name in names if not name.startswith(("_:", "."))]
-    overs = [(slots.variable(name), _compile_aggregate(each, value, whole)) for name, each in group.aggregates]
+    whole = [layout.variable(name) for name in names if not name.startswith(("_:", "."))]
+    overs = [(layout.variable(name), _compile_aggregate(each, value, whole)) for name, each in group.aggregates]
 
     def found(run: InterpreterRun, row: Row) -> list[Row]:
         groups: dict[tuple[str | None, ...], list[Row]] = {} if keys else {(): []}
         for each in operate(run, row):
             made = _add_keys(run, each, keys)
-            groups.setdefault(tuple([made[place] for place, _ in keys]), []).append(made)
+            groups.setdefault(tuple([made[slot] for slot, _ in keys]), []).append(made)
         return [_make_row(run, row, keys, overs, key, rows) for key, rows in groups.items()]
 
     return found
@@ -202,8 +189,8 @@ def group_solutions(
 
 def _add_keys(run: InterpreterRun, row: Row, keys: Sequence[tuple[int, ExpressionFunction]]) -> Row:
     made = row.copy()
-    for place, value in keys:
-        made[place] = run.written(value(run, made))
+    for slot, value in keys:
+        made[slot] = run.written(value(run, made))
     return made
 
 
@@ -216,10 +203,10 @@ def _make_row(
     rows: Sequence[Row],
 ) -> Row:
     made = row.copy()
-    for (place, _), term in zip(keys, key, strict=True):
-        made[place] = term
-    for place, over in overs:
-        made[place] = run.written(over(run, rows))
+    for (slot, _), term in zip(keys, key, strict=True):
+        made[slot] = term
+    for slot, over in overs:
+        made[slot] = run.written(over(run, rows))
     return made
 
 
@@ -228,16 +215,13 @@ def _compile_aggregate(
 ) -> AggregateFunction:
     if aggregate.argument is None:
         if not aggregate.distinct:
-            return lambda _, rows: integer_number(len(rows))
-        return lambda _, rows: integer_number(len({tuple([row[place] for place in whole]) for row in rows}))
+            return lambda _, rows: arithmetic.integer_number(len(rows))
+        return lambda _, rows: arithmetic.integer_number(len({tuple([row[slot] for slot in whole]) for row in rows}))
     argument = value(aggregate.argument)
     function = _aggregate_function(aggregate)
-    once = distinct_values if aggregate.distinct else _all
-    return lambda run, rows: function(once([argument(run, row) for row in rows]))
-
-
-def _all(given: GroupValues) -> GroupValues:
-    return given
+    if aggregate.distinct:
+        return lambda run, rows: function(distinct_values([argument(run, row) for row in rows]))
+    return lambda run, rows: function([argument(run, row) for row in rows])
 
 
 def _aggregate_function(aggregate: Aggregate) -> Callable[[GroupValues], TermValue | None]:

@@ -23,15 +23,14 @@ from triplewire.matching.interpreter.runs import (
     TestFunction,
 )
 from triplewire.sparql import algebra
-from triplewire.sparql.algebra import Apply, Expression, Operator, Pattern, Var
 from triplewire.sparql.paths import translate_path
 from triplewire.sparql.traversal import bound_variables, certain_variables, iterate_parts, mentioned_variables
 
 
 def join_solutions(
-    left: OperatorFunction, right: OperatorFunction, shared: Sequence[int], places: Sequence[int]
+    left: OperatorFunction, right: OperatorFunction, shared: Sequence[int], slots: Sequence[int]
 ) -> OperatorFunction:
-    """All pairs of compatible solutions. `shared` are the slots that both sides may bind, `places` all slots of the
+    """All pairs of compatible solutions. `shared` are the slots that both sides may bind, `slots` all slots of the
     right side."""
 
     def found(run: InterpreterRun, row: Row) -> list[Row]:
@@ -39,7 +38,7 @@ def join_solutions(
         others = right(run, row) if ones else []
         run.spend(len(ones) * len(others))
         return [
-            _merge_rows(one, other, places) for one in ones for other in others if are_compatible(one, other, shared)
+            _merge_rows(one, other, slots) for one in ones for other in others if are_compatible(one, other, shared)
         ]
 
     return found
@@ -49,7 +48,7 @@ def left_join_solutions(
     left: OperatorFunction,
     right: OperatorFunction,
     shared: Sequence[int],
-    places: Sequence[int],
+    slots: Sequence[int],
     tests: Sequence[TestFunction],
 ) -> OperatorFunction:
     """Each solution of the left side, with each compatible one of the right side that passes the tests, or alone."""
@@ -60,7 +59,7 @@ def left_join_solutions(
         run.spend(len(ones) * len(others))
         rows = list[Row]()
         for one in ones:
-            pairs = (_merge_rows(one, other, places) for other in others if are_compatible(one, other, shared))
+            pairs = (_merge_rows(one, other, slots) for other in others if are_compatible(one, other, shared))
             rows += [pair for pair in pairs if all(test(run, pair) for test in tests)] or [one]
         return rows
 
@@ -82,23 +81,23 @@ def subtract_solutions(left: OperatorFunction, right: OperatorFunction, shared: 
 
 def are_compatible(one: Row, other: Row, shared: Sequence[int]) -> bool:
     """Do they agree on the slots that both bind?"""
-    for place in shared:
-        here, there = one[place], other[place]
+    for slot in shared:
+        here, there = one[slot], other[slot]
         if here is not None and there is not None and here != there:
             return False
     return True
 
 
 def _removes(one: Row, other: Row, shared: Sequence[int]) -> bool:
-    common = any(one[place] is not None and other[place] is not None for place in shared)
+    common = any(one[slot] is not None and other[slot] is not None for slot in shared)
     return common and are_compatible(one, other, shared)
 
 
-def _merge_rows(one: Row, other: Row, places: Sequence[int]) -> Row:
+def _merge_rows(one: Row, other: Row, slots: Sequence[int]) -> Row:
     made = one.copy()
-    for place in places:
-        if made[place] is None:
-            made[place] = other[place]
+    for slot in slots:
+        if made[slot] is None:
+            made[slot] = other[slot]
     return made
 
 
@@ -111,20 +110,20 @@ class OperatorCompiler:
     the variables with values of the outer solution; operators for which substitution would make a difference are not
     known there."""
 
-    slots: RowLayout
+    layout: RowLayout
     stored: bool = False
     substituted: bool = False
 
     @property
     def expressions(self) -> ExpressionCompiler:
-        return ExpressionCompiler(self.slots, replace(self, substituted=True).compile)
+        return ExpressionCompiler(self.layout, replace(self, substituted=True).compile)
 
-    def compile(self, operator: Operator) -> OperatorFunction:
+    def compile(self, operator: algebra.Operator) -> OperatorFunction:
         match operator:
             case algebra.Basic(patterns):
-                return _chain([match_pattern(self.slots, each, stored=self.stored) for each in patterns])
+                return _chain([match_pattern(self.layout, each, stored=self.stored) for each in patterns])
             case algebra.Reach(path=algebra.Repeat()):
-                return match_path(self.slots, operator)
+                return match_path(self.layout, operator)
             case algebra.Reach(path=algebra.Negated() as path):
                 return self.compile(_expand_negated(operator, path))
             case algebra.Reach():
@@ -134,38 +133,39 @@ class OperatorCompiler:
             case algebra.LeftJoin(left, right, conditions):
                 return self._optional(left, right, conditions)
             case algebra.Union(left, right):
-                return _union(self.compile(left), self.compile(right))
+                one, other = self.compile(left), self.compile(right)
+                return lambda run, row: [*one(run, row), *other(run, row)]
             case algebra.Filter(inner, conditions):
                 return _filter_all(self.compile(inner), [self.expressions.test(each) for each in conditions])
             case algebra.Values(names, rows):
-                return _values([self.slots.variable(name) for name in names], rows)
+                return _values([self.layout.variable(name) for name in names], rows)
             case algebra.Graph(name, inner):
-                return _graph(replace(self, stored=True).compile(inner), self.slots.place(name))
+                return _graph(replace(self, stored=True).compile(inner), self.layout.slot(name))
         return self._alone(operator)
 
-    def _alone(self, operator: Operator) -> OperatorFunction:
+    def _alone(self, operator: algebra.Operator) -> OperatorFunction:
         """An operator that does not see the values around it."""
         if self.substituted:
             raise NotInterpretable(operator)
         match operator:
             case algebra.Bag(elements=elements):
-                return match_bag(self.slots, operator, [self.expressions.test(each) for each in elements])
+                return match_bag(self.layout, operator, [self.expressions.test(each) for each in elements])
             case algebra.Minus(left, right):
-                shared = sorted(map(self.slots.variable, bound_variables(left) & bound_variables(right)))
+                shared = sorted(map(self.layout.variable, bound_variables(left) & bound_variables(right)))
                 return (
                     subtract_solutions(self.compile(left), self.compile(right), shared)
                     if shared
                     else self.compile(left)
                 )
             case algebra.Extend(inner, name, expression):
-                return _extend(self.compile(inner), self.slots.variable(name), self.expressions.value(expression))
+                return _extend(self.compile(inner), self.layout.variable(name), self.expressions.value(expression))
             case algebra.Group(inner):
-                return group_solutions(self.slots, operator, self.compile(inner), self.expressions.value)
+                return group_solutions(self.layout, operator, self.compile(inner), self.expressions.value)
             case algebra.Select(inner):
-                return select_solutions(self.slots, operator, self.compile(inner), self.expressions.value)
+                return select_solutions(self.layout, operator, self.compile(inner), self.expressions.value)
         raise NotInterpretable(operator)
 
-    def _join(self, left: Operator, right: Operator) -> OperatorFunction:
+    def _join(self, left: algebra.Operator, right: algebra.Operator) -> OperatorFunction:
         """Chain one side to each solution of the other if that is allowed, else join both."""
         if _can_chain(right):
             return _chain([self.compile(left), self.compile(right)])
@@ -173,21 +173,23 @@ class OperatorCompiler:
             return _chain([self.compile(right), self.compile(left)])
         return join_solutions(self.compile(left), self.compile(right), *self._shared_slots(left, right))
 
-    def _optional(self, left: Operator, right: Operator, conditions: Sequence[Expression]) -> OperatorFunction:
+    def _optional(
+        self, left: algebra.Operator, right: algebra.Operator, conditions: Sequence[algebra.Expression]
+    ) -> OperatorFunction:
         tests = [self.expressions.test(each) for each in conditions]
         first, second = self.compile(left), self.compile(right)
         if _can_chain(right):
             return _optional(first, second, tests)
         return left_join_solutions(first, second, *self._shared_slots(left, right), tests)
 
-    def _shared_slots(self, left: Operator, right: Operator) -> tuple[list[int], list[int]]:
+    def _shared_slots(self, left: algebra.Operator, right: algebra.Operator) -> tuple[list[int], list[int]]:
         """The variables that both sides may bind, and all of the right side."""
         names = bound_variables(right)
-        shared = sorted(map(self.slots.variable, bound_variables(left) & names))
-        return shared, sorted(map(self.slots.variable, names))
+        shared = sorted(map(self.layout.variable, bound_variables(left) & names))
+        return shared, sorted(map(self.layout.variable, names))
 
 
-def _can_chain(operator: Operator) -> bool:
+def _can_chain(operator: algebra.Operator) -> bool:
     """Is it the same to put a solution in before as to join with it after?"""
     match operator:
         case algebra.Basic() | algebra.Values() | algebra.Reach() | algebra.Bag():
@@ -203,13 +205,13 @@ def _can_chain(operator: Operator) -> bool:
     return False
 
 
-def _fresh_variable() -> Var:
+def _fresh_variable() -> algebra.Var:
     """A variable that occurs nowhere else."""
-    return Var(f".path{next(_SERIALS)}")
+    return algebra.Var(f".path{next(_SERIALS)}")
 
 
-def _expand_negated(given: algebra.Reach, path: algebra.Negated) -> Operator:
-    ways = list[Operator]()
+def _expand_negated(given: algebra.Reach, path: algebra.Negated) -> algebra.Operator:
+    ways = list[algebra.Operator]()
     for excluded, start, end in (
         (path.forward, given.subject, given.object),
         (path.backward, given.object, given.subject),
@@ -217,7 +219,9 @@ def _expand_negated(given: algebra.Reach, path: algebra.Negated) -> Operator:
         if excluded is not None:
             step = _fresh_variable()
             ways.append(
-                algebra.Filter(algebra.Basic((Pattern(start, step, end),)), (Apply("not in", (step, *excluded)),))
+                algebra.Filter(
+                    algebra.Basic((algebra.Pattern(start, step, end),)), (algebra.Apply("not in", (step, *excluded)),)
+                )
             )
     return ways[0] if len(ways) == 1 else algebra.Union(ways[0], ways[1])
 
@@ -236,10 +240,6 @@ def _chain(operates: Sequence[OperatorFunction]) -> OperatorFunction:
         return rows
 
     return found
-
-
-def _union(left: OperatorFunction, right: OperatorFunction) -> OperatorFunction:
-    return lambda run, row: [*left(run, row), *right(run, row)]
 
 
 def _filter_all(operate: OperatorFunction, tests: Sequence[TestFunction]) -> OperatorFunction:
@@ -265,28 +265,28 @@ def _optional(left: OperatorFunction, right: OperatorFunction, tests: Sequence[T
     return found
 
 
-def _extend(operate: OperatorFunction, place: int, value: ExpressionFunction) -> OperatorFunction:
+def _extend(operate: OperatorFunction, slot: int, value: ExpressionFunction) -> OperatorFunction:
     def found(run: InterpreterRun, row: Row) -> list[Row]:
         rows = []
         for each in operate(run, row):
             made = each.copy()
-            made[place] = run.written(value(run, each))
+            made[slot] = run.written(value(run, each))
             rows.append(made)
         return rows
 
     return found
 
 
-def _values(places: Sequence[int], stated: Sequence[Sequence[str | None]]) -> OperatorFunction:
+def _values(slots: Sequence[int], stated: Sequence[Sequence[str | None]]) -> OperatorFunction:
     def found(run: InterpreterRun, row: Row) -> list[Row]:
         run.spend(len(stated))
         rows = []
         for terms in stated:
             made = row.copy()
-            for place, term in zip(places, terms, strict=True):
-                if made[place] is None:
-                    made[place] = term
-                elif term is not None and made[place] != term:
+            for slot, term in zip(slots, terms, strict=True):
+                if made[slot] is None:
+                    made[slot] = term
+                elif term is not None and made[slot] != term:
                     break
             else:
                 rows.append(made)
@@ -295,17 +295,17 @@ def _values(places: Sequence[int], stated: Sequence[Sequence[str | None]]) -> Op
     return found
 
 
-def _graph(operate: OperatorFunction, place: int) -> OperatorFunction:
+def _graph(operate: OperatorFunction, slot: int) -> OperatorFunction:
     """GRAPH: the event's own graph is the only one."""
 
     def found(run: InterpreterRun, row: Row) -> list[Row]:
         rows, graph = [], run.event.graph
         for each in operate(run, row):
-            if each[place] is None:
+            if each[slot] is None:
                 made = each.copy()
-                made[place] = graph
+                made[slot] = graph
                 rows.append(made)
-            elif each[place] == graph:
+            elif each[slot] == graph:
                 rows.append(each)
         return rows
 

@@ -7,8 +7,6 @@ pairs them one to one with the elements that are asked for (bipartite matching).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
-from operator import or_
 from typing import TypeAlias
 
 from triplewire.matching.interpreter.expressions import ExpressionCompiler
@@ -25,6 +23,7 @@ from triplewire.matching.interpreter.runs import (
 from triplewire.model.terms import RDF
 from triplewire.sparql import Conjunction
 from triplewire.sparql.algebra import HEADER_PREDICATES, Bag, Const, Operator, Pattern, Reach, Repeat
+from triplewire.sparql.dialects.duckdb import maximum_matching
 from triplewire.sparql.paths import evaluate_path
 from triplewire.sparql.traversal import mentioned_variables, pattern_variables
 
@@ -42,15 +41,15 @@ def quad_source(pattern: Pattern, *, stored: bool) -> Source:
     return lambda event: event.by.get(term, ())
 
 
-def match_pattern(slots: RowLayout, pattern: Pattern, *, stored: bool) -> OperatorFunction:
+def match_pattern(layout: RowLayout, pattern: Pattern, *, stored: bool) -> OperatorFunction:
     """The solutions of one pattern."""
     if pattern.graph is not None:
         raise NotInterpretable(pattern)
     source = quad_source(pattern, stored=stored)
-    places = slots.place(pattern.subject), slots.place(pattern.predicate), slots.place(pattern.object)
-    if len(set(places)) < len(places) or not isinstance(pattern.predicate, Const):
-        return _match_any(source, places)
-    start, _, end = places
+    slots = layout.slot(pattern.subject), layout.slot(pattern.predicate), layout.slot(pattern.object)
+    if len(set(slots)) < len(slots) or not isinstance(pattern.predicate, Const):
+        return _match_any(source, slots)
+    start, _, end = slots
 
     def scanned(run: InterpreterRun, row: Row) -> list[Row]:
         subject, obj, found = row[start], row[end], []
@@ -66,35 +65,35 @@ def match_pattern(slots: RowLayout, pattern: Pattern, *, stored: bool) -> Operat
     return scanned
 
 
-def _match_any(source: Source, places: Sequence[int]) -> OperatorFunction:
+def _match_any(source: Source, slots: Sequence[int]) -> OperatorFunction:
     """The general case: a predicate that is no constant, or a variable that occurs twice."""
 
     def scanned(run: InterpreterRun, row: Row) -> list[Row]:
         quads = source(run.event)
         run.spend(len(quads))
-        return [made for quad in quads if (made := bind_terms(row, places, quad)) is not None]
+        return [made for quad in quads if (made := bind_terms(row, slots, quad)) is not None]
 
     return scanned
 
 
-def bind_terms(row: Row, places: Sequence[int], terms: Sequence[str | int]) -> Row | None:
+def bind_terms(row: Row, slots: Sequence[int], terms: Sequence[str | int]) -> Row | None:
     """The solution with terms in these slots; None if it has others there."""
     made = row.copy()
-    for place, term in zip(places, terms, strict=False):
+    for slot, term in zip(slots, terms, strict=False):
         assert isinstance(term, str)
-        if made[place] is None:
-            made[place] = term
-        elif made[place] != term:
+        if made[slot] is None:
+            made[slot] = term
+        elif made[slot] != term:
             return None
     return made
 
 
-def match_path(slots: RowLayout, given: Reach) -> OperatorFunction:
+def match_path(layout: RowLayout, given: Reach) -> OperatorFunction:
     """Pairs of nodes that a repeating path connects, each once."""
     path = given.path
     if not isinstance(path, Repeat) or given.graph is not None:
         raise NotInterpretable(given)
-    places = slots.place(given.subject), slots.place(given.object)
+    slots = layout.slot(given.subject), layout.slot(given.object)
     named = [each.term for each in (given.subject, given.object) if isinstance(each, Const)][:1]
     alone = frozenset((each, each) for each in named) if path.least == 0 else frozenset()
 
@@ -102,7 +101,7 @@ def match_path(slots: RowLayout, given: Reach) -> OperatorFunction:
         quads = run.event.quads
         run.spend(len(quads) ** 2)
         pairs = evaluate_path(path, [quad[:3] for quad in quads]) | alone
-        return [made for pair in pairs if (made := bind_terms(row, places, pair)) is not None]
+        return [made for pair in pairs if (made := bind_terms(row, slots, pair)) is not None]
 
     return reached
 
@@ -113,14 +112,14 @@ NumberedRows: TypeAlias = list[tuple[Row, Numbers]]
 ConjunctionStep: TypeAlias = Callable[[InterpreterRun, NumberedRows], NumberedRows]
 
 
-def match_conjunction(slots: RowLayout, query: Conjunction) -> Callable[[InterpreterRun, Row], list[Numbers]]:
+def match_conjunction(layout: RowLayout, query: Conjunction) -> Callable[[InterpreterRun, Row], list[Numbers]]:
     """The quad numbers of each solution, in ascending order. A filter is tested as soon as all its variables are
     bound."""
-    expressions = ExpressionCompiler(slots, _refuse)
+    expressions = ExpressionCompiler(layout, _refuse)
     left = [(mentioned_variables(each), expressions.test(each)) for each in query.filters]
     steps, known = list[ConjunctionStep](), frozenset[str]()
     for pattern in query.patterns:
-        steps.append(_pattern_step(slots, pattern))
+        steps.append(_pattern_step(layout, pattern))
         known |= pattern_variables(pattern)
         steps += [_filter_step(test) for names, test in left if names <= known]
         left = [(names, test) for names, test in left if not names <= known]
@@ -145,18 +144,18 @@ def _filter_step(test: TestFunction) -> ConjunctionStep:
     return lambda run, taken: [each for each in taken if test(run, each[0])]
 
 
-def _pattern_step(slots: RowLayout, pattern: Pattern) -> ConjunctionStep:
+def _pattern_step(layout: RowLayout, pattern: Pattern) -> ConjunctionStep:
     source = quad_source(pattern, stored=pattern.graph is not None)
-    places = slots.place(pattern.subject), slots.place(pattern.predicate), slots.place(pattern.object)
+    slots = layout.slot(pattern.subject), layout.slot(pattern.predicate), layout.slot(pattern.object)
     return (
-        _default_step(source, places)
+        _default_step(source, slots)
         if pattern.graph is None
-        else _graph_step(source, places, slots.place(pattern.graph))
+        else _graph_step(source, slots, layout.slot(pattern.graph))
     )
 
 
-def _default_step(source: Source, places: Sequence[int]) -> ConjunctionStep:
-    start, _, end = places
+def _default_step(source: Source, slots: Sequence[int]) -> ConjunctionStep:
+    start, _, end = slots
 
     def taking(run: InterpreterRun, taken: NumberedRows) -> NumberedRows:
         quads, found = source(run.event), []
@@ -165,7 +164,7 @@ def _default_step(source: Source, places: Sequence[int]) -> ConjunctionStep:
             subject, obj = row[start], row[end]
             for quad in quads:
                 if (subject is None or subject == quad[0]) and (obj is None or obj == quad[2]):
-                    made = bind_terms(row, places, quad)
+                    made = bind_terms(row, slots, quad)
                     if made is not None:
                         found.append((made, (*numbers, quad[3])))
         return found
@@ -173,8 +172,8 @@ def _default_step(source: Source, places: Sequence[int]) -> ConjunctionStep:
     return taking
 
 
-def _graph_step(source: Source, places: Sequence[int], graph: int) -> ConjunctionStep:
-    simple = _default_step(source, places)
+def _graph_step(source: Source, slots: Sequence[int], graph: int) -> ConjunctionStep:
+    simple = _default_step(source, slots)
 
     def taking(run: InterpreterRun, taken: NumberedRows) -> NumberedRows:
         named = [(made, numbers) for row, numbers in taken if (made := bind_terms(row, (graph,), (run.event.graph,)))]
@@ -187,11 +186,11 @@ _FIRST, _REST, _NIL = (f"<{RDF}{name}>" for name in ("first", "rest", "nil"))
 Cells: TypeAlias = Mapping[str, Sequence[str]]
 
 
-def match_bag(slots: RowLayout, bag: Bag, tests: Sequence[TestFunction]) -> OperatorFunction:
+def match_bag(layout: RowLayout, bag: Bag, tests: Sequence[TestFunction]) -> OperatorFunction:
     """The given solution, if the bag fits. `tests` are the conditions of its elements."""
     if bag.predicate.term in HEADER_PREDICATES or mentioned_variables(bag):
         raise NotInterpretable(bag)
-    predicate, place, size = bag.predicate.term, slots.variable(bag.member), len(tests)
+    predicate, slot, size = bag.predicate.term, layout.variable(bag.member), len(tests)
     all_values, all_elements = bag.relation != "#>", bag.relation != "#<"
 
     def found(run: InterpreterRun, row: Row) -> list[Row]:
@@ -202,7 +201,7 @@ def match_bag(slots: RowLayout, bag: Bag, tests: Sequence[TestFunction]) -> Oper
         if (all_values and count > size) or (all_elements and count < size):
             return []
         run.spend(count * max(1, size))
-        masks = _masks(run, row, place, values, tests)
+        masks = _masks(run, row, slot, values, tests)
         return [row] if has_pairing(masks if all_values else _transpose(masks, size)) else []
 
     return found
@@ -241,14 +240,12 @@ def _list_members(run: InterpreterRun, start: str, holds: Cells, leads: Cells) -
     return found or [each for each in (start,) if each != _NIL]
 
 
-def _masks(
-    run: InterpreterRun, row: Row, place: int, values: Sequence[str], tests: Sequence[TestFunction]
-) -> list[int]:
+def _masks(run: InterpreterRun, row: Row, slot: int, values: Sequence[str], tests: Sequence[TestFunction]) -> list[int]:
     """For each value, a bit for each element that it can be paired with."""
     bits, made, known = [(1 << at, test) for at, test in enumerate(tests)], row.copy(), dict[str, int]()
     for value in values:
         if value not in known:
-            made[place] = value
+            made[slot] = value
             known[value] = sum([bit for bit, test in bits if test(run, made)])
     return [known[value] for value in values]
 
@@ -259,20 +256,5 @@ def _transpose(masks: Sequence[int], size: int) -> list[int]:
 
 
 def has_pairing(masks: Sequence[int]) -> bool:
-    """Can each mask have a bit of its own? By augmenting paths, which are short: there are at most as many masks as
-    a filter has elements."""
-    owners = dict[int, int]()
-
-    def placed(at: int, free: int) -> int:
-        """Give one mask a bit of those still free to try, moving others if needed. Return the bits left to try, or
-        -1."""
-        while wanted := masks[at] & free:
-            bit = wanted & -wanted
-            free ^= bit
-            free = placed(owners[bit], free) if bit in owners else -1
-            if free == -1:
-                owners[bit] = at
-                return -1
-        return free
-
-    return all(masks) and all(placed(at, reduce(or_, masks)) == -1 for at in range(len(masks)))
+    """Can each mask have a bit of its own?"""
+    return all(masks) and maximum_matching(masks) == len(masks)

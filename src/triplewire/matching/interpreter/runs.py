@@ -1,6 +1,6 @@
 """An interpreter run: one subscription on one parsed event, with a budget of steps.
 
-A solution is a list of terms: one place for each variable, None where it is unbound, and one for each constant, so
+A solution is a list of terms: one slot for each variable, None where it is unbound, and one for each constant, so
 that patterns and expressions need not tell them apart. A list is never changed once it is handed on.
 """
 
@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from triplewire.matching.interpreter.values import TermValue, Undecided, term_text
 from triplewire.model.terms import XSD
 from triplewire.sparql.algebra import HEADER_PREDICATES, Const, Expression, Extend, Group, Node, Param, Var
+from triplewire.sparql.entailment.owl_rl import ClosureRow
 from triplewire.sparql.traversal import iterate_parts
 
 Quad: TypeAlias = tuple[str, str, str, int]
@@ -81,11 +82,20 @@ def _moment(microseconds: int) -> str:
 Row: TypeAlias = list[str | None]
 
 
-class OntologyFacts(Protocol):
-    """Look-up of ontology facts."""
+class OntologyRows:
+    """All loaded ontologies, as rows of relation, lower and upper term (see `sparql.compiler.ontologies`). The set
+    for look-ups, 40 MB at the most, is made on first use."""
+
+    def __init__(self, rows: Sequence[ClosureRow] = ()) -> None:
+        self._rows = rows
+
+    @cached_property
+    def _known(self) -> frozenset[ClosureRow]:
+        return frozenset(self._rows)
 
     def holds(self, relation: str, lower: str, upper: str) -> bool:
         """Are two terms in a relation, or in that of a property?"""
+        return (relation, lower, upper) in self._known
 
 
 class InterpreterRun:
@@ -93,14 +103,14 @@ class InterpreterRun:
 
     __slots__ = ("event", "left", "made", "ontologies")
 
-    def __init__(self, event: ParsedEvent, steps: int, ontologies: OntologyFacts | None = None) -> None:
+    def __init__(self, event: ParsedEvent, steps: int, ontologies: OntologyRows | None = None) -> None:
         self.event = event
         self.left = steps
         self.ontologies = ontologies
         self.made = dict[str, TermValue]()
 
     @property
-    def known(self) -> OntologyFacts:
+    def known(self) -> OntologyRows:
         if self.ontologies is None:
             raise Undecided
         return self.ontologies
@@ -135,7 +145,7 @@ class NotInterpretable(Exception):
 class RowLayout:
     """The slots of variables and constants in a solution."""
 
-    places: dict[Var | Const | Param, int] = field(default_factory=dict)
+    slots: dict[Var | Const | Param, int] = field(default_factory=dict)
     made: frozenset[str] = frozenset()
     """Variables that may hold computed values."""
 
@@ -149,29 +159,29 @@ class RowLayout:
                 names |= {name for name, _ in (*part.keys, *part.aggregates)}
         return cls(made=frozenset(names))
 
-    def place(self, node: Node) -> int:
+    def slot(self, node: Node) -> int:
         """The slot of a node. A parameter has the same slot whatever its family."""
         key = Param(node.index) if isinstance(node, Param) else node
-        return self.places.setdefault(key, len(self.places))
+        return self.slots.setdefault(key, len(self.slots))
 
     def variable(self, name: str) -> int:
-        return self.place(Var(name))
+        return self.slot(Var(name))
 
     def leaf(self, node: Expression) -> int:
         if not isinstance(node, Var | Const | Param):
             raise NotInterpretable(node)
-        return self.place(node)
+        return self.slot(node)
 
 
 class InitialRows:
     """The empty solution with the constants in their slots. Made when all slots are known."""
 
-    def __init__(self, slots: RowLayout) -> None:
-        self._empty: Row = [each.term if isinstance(each, Const) else None for each in slots.places]
-        self._params = [(place, each.index) for each, place in slots.places.items() if isinstance(each, Param)]
+    def __init__(self, layout: RowLayout) -> None:
+        self._empty: Row = [each.term if isinstance(each, Const) else None for each in layout.slots]
+        self._params = [(slot, each.index) for each, slot in layout.slots.items() if isinstance(each, Param)]
 
     def seed(self, constants: Sequence[str]) -> Row:
         row = self._empty.copy()
-        for place, index in self._params:
-            row[place] = constants[index]
+        for slot, index in self._params:
+            row[slot] = constants[index]
         return row

@@ -30,7 +30,7 @@ INTEGER = re.compile(r"-?[0-9]{1,15}")
 FRACTION = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
 FLOATING = re.compile(r"-?[0-9]{1,17}(?:\.[0-9]{1,17})?(?:[eE][+-]?[0-9]{1,2})?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(Z?)")
-_MOMENT = re.compile(
+_INSTANT = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?(Z|[+-](?:0[0-9]|1[0-3]):[0-5][0-9])?"
 )
 _INTEGER_TYPES = frozenset(XSD + name for name in INTEGERS)
@@ -120,7 +120,6 @@ def lexical_form(given: TermValue) -> str:
 
 
 def string_value(lexical: str, tag: str | None = None) -> TermValue:
-    """A computed string."""
     family, datatype = (Family.STRING, XSD_STRING) if tag is None else (Family.TAGGED, RDF_LANG_STRING)
     return TermValue(family, None, lexical, tag, datatype=datatype)
 
@@ -140,9 +139,9 @@ def _parse_typed(term: str, lexical: str, datatype: str) -> TermValue:
     elif datatype in _INTEGER_TYPES:
         made = _parse_exact(term, lexical, datatype, WHOLE) if INTEGER.fullmatch(lexical) else None
     elif datatype == XSD + "dateTime":
-        made = _parse_instant(term, lexical, datatype)
+        made = _parse_time(Family.DATETIME, _INSTANT, term, lexical, datatype)
     elif datatype == XSD + "date":
-        made = _parse_date(term, lexical, datatype)
+        made = _parse_time(Family.DATE, _DATE, term, lexical, datatype)
     elif term in BOOLEANS:
         made = TermValue(Family.BOOLEAN, term, lexical, truth=BOOLEANS[term], datatype=datatype)
     else:
@@ -172,29 +171,19 @@ def _other(term: str, lexical: str, datatype: str) -> TermValue:
     return TermValue(Family.OTHER, term, lexical, truth=datatype in _CLAIMS, datatype=datatype)
 
 
-def _parse_instant(term: str, lexical: str, datatype: str) -> TermValue | None:
-    found = _MOMENT.fullmatch(lexical)
-    return (
-        _parse_time(Family.DATETIME, term, lexical, datatype, found is not None and bool(found[1])) if found else None
-    )
-
-
-def _parse_date(term: str, lexical: str, datatype: str) -> TermValue | None:
-    found = _DATE.fullmatch(lexical)
-    return _parse_time(Family.DATE, term, lexical, datatype, bool(found[1])) if found else None
-
-
-def _parse_time(family: Family, term: str, lexical: str, datatype: str, zoned: bool) -> TermValue | None:
+def _parse_time(family: Family, form: re.Pattern[str], term: str, lexical: str, datatype: str) -> TermValue | None:
     """Parse a time between the years 1 and 9999, with a valid hour."""
+    plain = form.fullmatch(lexical)
+    if plain is None:
+        return None
+    whole = lexical if family is Family.DATETIME else f"{lexical[:10]}T00:00:00{lexical[10:]}"
     try:
-        found = datetime.fromisoformat(
-            lexical if family is Family.DATETIME else f"{lexical[:10]}T00:00:00{lexical[10:]}"
-        )
+        found = datetime.fromisoformat(whole)
     except ValueError:
         return None
     since = found - (_EPOCH_THERE if found.tzinfo else _EPOCH)
     time = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
-    return TermValue(family, term, lexical, truth=zoned, time=time, datatype=datatype)
+    return TermValue(family, term, lexical, truth=bool(plain[1]), time=time, datatype=datatype)
 
 
 _SPECIAL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")

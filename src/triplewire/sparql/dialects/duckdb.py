@@ -107,6 +107,17 @@ def _augment(member: int, masks: Sequence[int], owners: dict[int, int], tried: l
 _HUGE = exp.DataType.build("HUGEINT", dialect="duckdb")
 
 
+def open_engine(memory: str | None = None) -> DuckDBPyConnection:
+    """Open a database in memory, for one thread, with our functions: Spark runs one task for each core. With a `memory`
+    limit it loads no extensions and spills nothing to files."""
+    config: dict[str, Any] = {"threads": 1}
+    if memory is not None:
+        config |= {"memory_limit": memory, "temp_directory": "", "autoload_known_extensions": False}
+    duck = duckdb.connect(config=config)
+    register_functions(duck)
+    return duck
+
+
 def register_functions(connection: DuckDBPyConnection) -> None:
     """Register the functions that DuckDB lacks. Needed once for each database; a second call does nothing."""
     for name, (given, made, function) in _NATIVES.items():
