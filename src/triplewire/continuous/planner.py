@@ -71,21 +71,11 @@ class NetworkProgram:
 
 
 _PLAN: Mapping[str, Any] = {
-    "nodes": NODE,
-    "roles": np.int8,
-    "references": np.int32,
-    "children": np.int32,
-    "lifts": np.int32,
-    "ports": PORT,
-    "roots": np.int32,
-    "by_predicate": SLOT,
-    "anywhere": np.int64,
-    "wanted": np.uint64,
-    "groups": GROUP,
-    "by_constants": SLOT,
-    "pool": np.uint8,
-    "spread": np.int8,
-    "heavy": np.uint64,
+    **{"nodes": NODE, "ports": PORT, "groups": GROUP, "by_predicate": SLOT, "by_constants": SLOT},
+    **dict.fromkeys(("references", "children", "lifts", "roots"), np.int32),
+    **dict.fromkeys(("wanted", "heavy"), np.uint64),
+    **dict.fromkeys(("roles", "spread"), np.int8),
+    **{"anywhere": np.int64, "pool": np.uint8},
 }
 """The type of each array of a plan. A file holds only their bytes, so that compiled code gets the types that it was
 compiled for."""
@@ -140,8 +130,10 @@ class NetworkPlanner:
                 self.structures[change.key] = QueryStructure.from_value(change.value)
             elif change.kind == QUERY:
                 self._end(change.key)
-                if change.value is not None:
-                    self._begin(query_from_change(change))
+                query = None if change.value is None else query_from_change(change)
+                if query is not None and query.state is QueryState.ON:
+                    self.queries[query.id] = query
+                    self._enter(query)
         self.version = position
         if self._removed > max(len(self._entries), REBUILD_GROUPS):
             self.rebuild()
@@ -186,11 +178,6 @@ class NetworkPlanner:
     def has_unbounded(self) -> bool:
         """Whether any query has no windows."""
         return bool(self._entries)
-
-    def _begin(self, query: ContinuousQuery) -> None:
-        if query.state is QueryState.ON:
-            self.queries[query.id] = query
-            self._enter(query)
 
     def _enter(self, query: ContinuousQuery) -> None:
         if query.group is None or query.structure is None:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from itertools import pairwise
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -19,7 +18,7 @@ from triplewire.model.subscriptions import ANSWER, ContinuousQuery
 from triplewire.sparql.compiler.operators import compile_rows
 from triplewire.sparql.conjunctions import RowStep, used_variables
 from triplewire.sparql.construct import build_graph
-from triplewire.sparql.dialects.duckdb import register_functions
+from triplewire.sparql.dialects.duckdb import open_engine
 from triplewire.sparql.queries import ensure_recursion_limit
 
 
@@ -70,17 +69,6 @@ def _run_sql(sql: str, rows: pa.Table) -> pa.Table:
 def _process_engine() -> duckdb.DuckDBPyConnection:
     ensure_recursion_limit()
     return open_engine()
-
-
-def open_engine(memory: str | None = None) -> duckdb.DuckDBPyConnection:
-    """Open an engine in memory, for one thread, with the functions of SPARQL. With a `memory` limit it opens no files
-    and spills nothing."""
-    config: dict[str, Any] = {"threads": 1}
-    if memory is not None:
-        config |= {"memory_limit": memory, "temp_directory": "", "autoload_known_extensions": False}
-    duck = duckdb.connect(config=config)
-    register_functions(duck)
-    return duck
 
 
 @dataclass(frozen=True)

@@ -170,7 +170,8 @@ class DistinctState:
         keep, candidates, added = ~which, matches.filter(pa.array(which)), list[AnswerDigest]()
         columns = (candidates[name].to_pylist() for name in ("group", "value", "terms"))
         for row, group, oldest, terms in zip(which.nonzero()[0].tolist(), *columns, strict=True):
-            known, digest = self._known.setdefault(group, set()), _digest(terms)
+            known = self._known.setdefault(group, set())
+            digest = hashlib.blake2b(repr(terms).encode(), digest_size=16).digest()
             if oldest > groups[group] and digest not in known:
                 known.add(digest)
                 added.append((group, digest))
@@ -202,10 +203,6 @@ class DistinctState:
 def _digest_table(answers: Iterable[AnswerDigest]) -> pa.Table:
     groups, digests = zip(*answers, strict=True) if (answers := list(answers)) else ((), ())
     return pa.table([pa.array(groups, pa.int64()), pa.array(digests, pa.binary(16))], schema=_DIGESTS)
-
-
-def _digest(terms: list[str | None]) -> bytes:
-    return hashlib.blake2b(repr(terms).encode(), digest_size=16).digest()
 
 
 _DISTINCT = "distinct"

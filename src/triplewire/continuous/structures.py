@@ -86,23 +86,6 @@ class GroupedQuery:
     constants: tuple[str, ...]
 
 
-def group_registration(
-    registration: Registration,
-    *,
-    distinct: bool = False,
-    streams: tuple[str, ...] | None = None,
-    within: float | None = None,
-    span: int | None = None,
-    begins: int | None = None,
-) -> GroupedQuery:
-    """Return a query as it is to be registered. Raises Unsupported for one that needs windows.
-
-    A query with set semantics, with published answers or with a backfill has a group of its own, because its state is.
-    """
-    lifted = lift_constants(query_structure(registration, distinct=distinct))
-    return group_query(lifted, streams=streams, within=within, span=span, begins=begins)
-
-
 def group_query(
     lifted: LiftedStructure,
     *,
@@ -111,7 +94,8 @@ def group_query(
     span: int | None = None,
     begins: int | None = None,
 ) -> GroupedQuery:
-    """Do the same for a query whose constants are lifted already."""
+    """Return a query as it is to be registered. One with set semantics, with published answers or with a backfill has
+    a group of its own, because its state is."""
     private = lifted.structure.distinct or lifted.structure.template or begins is not None
     own = uuid.uuid4().hex if private else None
     group = group_number(lifted, streams, within, span, own)
@@ -119,7 +103,7 @@ def group_query(
 
 
 def query_structure(registration: Registration, *, distinct: bool) -> QueryStructure:
-    """Return the structure of a registration, with its constants."""
+    """Return the structure of a registration, with its constants. Raises Unsupported for one that needs windows."""
     found = split_unbounded(registration)
     return QueryStructure(found.patterns, found.steps, found.projection, distinct or found.distinct, found.template)
 

@@ -18,7 +18,7 @@ from triplewire.continuous.join_network.partition import (
     split_by_partition,
 )
 from triplewire.continuous.planner import NetworkPlanner, NetworkProgram
-from triplewire.continuous.structures import STRUCTURE, group_registration
+from triplewire.continuous.structures import STRUCTURE, group_query, lift_constants, query_structure
 from triplewire.model import ENTRIES, MATCHES
 from triplewire.model.subscriptions import ContinuousQuery
 from triplewire.sparql.rspql import parse_registration
@@ -29,7 +29,8 @@ from triplewire.storage.registry.subscriptions import QUERY, query_to_value
 def query_of(wish: Asked, id: str) -> tuple[ContinuousQuery, RegistryChange]:
     """As it is registered, with the change that brings its structure."""
     within = None if wish.within is None else wish.within / 1_000_000
-    found = group_registration(parse_registration(wish.sparql), distinct=wish.distinct, within=within, span=wish.span)
+    structure = query_structure(parse_registration(wish.sparql), distinct=wish.distinct)
+    found = group_query(lift_constants(structure), within=within, span=wish.span)
     query = ContinuousQuery(
         id,
         wish.sparql,

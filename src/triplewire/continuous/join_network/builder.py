@@ -16,17 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from triplewire.continuous.join_network import store
 from triplewire.continuous.join_network.join_order import ChainStep, JoinChain, TermRole
 from triplewire.continuous.join_network.kernels import LIFTED
 from triplewire.continuous.join_network.layout import GROUP, NODE, PORT, SLOT, NetworkEvents, NetworkPlan
-from triplewire.continuous.join_network.store import (
-    add_keys,
-    empty_index,
-    find_slot,
-    link_rows,
-    nonzero_key,
-    table_size,
-)
 from triplewire.kernels.compiler import Bytes, Flags, Int64, UInt64, compiled
 from triplewire.kernels.words import hash_bytes, hash_pair, hash_text
 from triplewire.model.events import drop_opaque_payloads
@@ -236,8 +229,8 @@ def _lifted_constants(node: JoinNode, constants: Mapping[int, int]) -> tuple[int
 
 
 def _key_set(keys: Collection[int]) -> UInt64:
-    found = np.zeros(table_size(len(keys)), np.uint64)
-    add_keys(found, np.fromiter(keys, np.uint64, len(keys)))
+    found = np.zeros(store.table_size(len(keys)), np.uint64)
+    store.add_keys(found, np.fromiter(keys, np.uint64, len(keys)))
     return found
 
 
@@ -306,8 +299,8 @@ class _GroupColumns:
         numbers = np.array(self.nodes, np.int64)
         keys = np.zeros(len(records), np.uint64)
         _group_keys(keys, ids[numbers], lifted[numbers], text, ends) if len(records) else None
-        index, following = empty_index(len(records)), np.zeros(len(records), np.int32)
-        link_rows(index, following, keys, 0)
+        index, following = store.empty_index(len(records)), np.zeros(len(records), np.int32)
+        store.link_rows(index, following, keys, 0)
         records["following"] = following
         return records, index, text
 
@@ -331,7 +324,7 @@ def _predicate_index(ports: Sequence[InputPort]) -> np.ndarray:
     counts: dict[str, list[int]] = {}
     for number, port in enumerate(ports):
         counts.setdefault(port.predicate or "", [number, 0])[1] += 1
-    index = np.zeros(table_size(len(counts)), SLOT)
+    index = np.zeros(store.table_size(len(counts)), SLOT)
     for predicate, (first, count) in counts.items():
         _put_slot(index, np.uint64(hash_text(predicate)), first, count)
     return index
@@ -339,8 +332,8 @@ def _predicate_index(ports: Sequence[InputPort]) -> np.ndarray:
 
 @compiled
 def _put_slot(index: np.ndarray, key: np.uint64, head: int, count: int) -> None:
-    slot = index[find_slot(index, nonzero_key(key))]
-    slot.key, slot.head, slot.count = nonzero_key(key), head, count
+    slot = index[store.find_slot(index, store.nonzero_key(key))]
+    slot.key, slot.head, slot.count = store.nonzero_key(key), head, count
 
 
 @compiled

@@ -131,7 +131,6 @@ class ArrivalRates:
         return {"counts": dict(self.counts), "orders": self.orders, "origins": self.origins, "heavy": heavy}
 
     def count(self, counts: Mapping[str, int]) -> None:
-        """Add the counts of a batch."""
         self.counts.update(counts)
         if self.counts.total() > COUNTED_TRIPLES:
             self.counts = Counter({name: count // 2 for name, count in self.counts.items() if count > 1})

@@ -147,12 +147,12 @@ def _emit_answers(
         fits = group.alive != 0 and group.node == node and newest - oldest < group.span and time < group.within
         if fits and _constants_match(plan, out, node, base, number):
             count, place = out.counts[2], out.counts[3]
-            if count == len(out.answers) or place + end - base > len(out.told):
+            if count == len(out.answers) or place + end - base > len(out.answer_text):
                 return False
             answer = out.answers[count]
             answer.group, answer.oldest, answer.newest = number, oldest, newest
             answer.start, answer.length = place, end - base
-            out.counts[3] = copy_bytes(out.text, base, end, out.told, place)
+            out.counts[3] = copy_bytes(out.text, base, end, out.answer_text, place)
             out.counts[2] = count + 1
         number = group.following
     return True
@@ -175,13 +175,13 @@ def _constants_match(plan: NetworkPlan, out: OutputBuffers, node: int, base: int
     return place == stop
 
 
-def allocate_buffers(rows: int, text: int, answers: int, told_bytes: int, ports: int = 0) -> OutputBuffers:
+def allocate_buffers(rows: int, text: int, answers: int, answer_bytes: int, ports: int = 0) -> OutputBuffers:
     """Return buffers for rows and answers and the bytes of their texts, with a counter for each port."""
     return OutputBuffers(
         rows=np.zeros(rows, ROW),
         text=np.zeros(text, np.uint8),
         answers=np.zeros(answers, ANSWER),
-        told=np.zeros(told_bytes, np.uint8),
+        answer_text=np.zeros(answer_bytes, np.uint8),
         counts=np.zeros(4, np.int64),
         seen=np.zeros(ports, np.int64),
         starts=np.zeros(SLOTS + 3, np.int32),
@@ -345,7 +345,6 @@ def _begin_chain(
     two: int,
     three: int,
 ) -> bool:
-    """Begin a chain with a triple."""
     text = entries.text
     begins, ends = (start, one + 1, two + 1), (one, two, three)
     base = out.counts[1]

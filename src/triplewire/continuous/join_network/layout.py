@@ -10,84 +10,34 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from triplewire.kernels.compiler import Bytes, Int8, Int32, Int64, Records, UInt64
+from triplewire.kernels.compiler import Bytes, Int8, Int32, Int64, Records, UInt64, record_type
 
 SLOTS = 64
 """Slots of a chain at most: variables and constants of one query."""
 
-NODE = np.dtype(
-    [
-        ("id", "u8"),
-        ("salt", "u8"),
-        ("span", "i8"),
-        ("within", "i8"),
-        ("predicate_start", "i8"),
-        ("predicate_length", "i4"),
-        ("width", "i4"),
-        ("first_child", "i4"),
-        ("children", "i4"),
-        ("first_lift", "i4"),
-        ("lifts", "i4"),
-    ],
-    align=True,
+NODE = record_type(
+    "u8 id salt", "i8 span within predicate_start", "i4 predicate_length width first_child children first_lift lifts"
 )
 """A node: a step of some chains. `id` is the same in every process and version. `salt` is the id of its port; `width`
 counts the slots that are bound before it; `lifts` is -1 if no query ends here. The triples of an answer may be `span`
 positions and `within` microseconds apart: the widest bounds of the queries behind it. The length of a predicate is -1
 if it names none."""
 
-PORT = np.dtype(
-    [
-        ("id", "u8"),
-        ("span", "i8"),
-        ("within", "i8"),
-        ("predicate_start", "i8"),
-        ("predicate_length", "i4"),
-        ("scope", "i4"),
-        ("first_root", "i4"),
-        ("roots", "i4"),
-        ("joins", "i1"),
-        ("lifts", "i1"),
-    ],
-    align=True,
+PORT = record_type(
+    "u8 id", "i8 span within predicate_start", "i4 predicate_length scope first_root roots", "i1 joins lifts"
 )
 """A port: an input for triples with one predicate, or with any, of one scope. The bits of `joins` say which terms make
 the join key, those of `lifts` which terms must be constants of some query. `roots` are nodes that begin chains, -1 for
 a port that begins none. `span` and `within` are the widest bounds of the nodes behind it."""
 
-SLOT = np.dtype([("key", "u8"), ("head", "i4"), ("count", "i4")], align=True)
+SLOT = record_type("u8 key", "i4 head count")
 """A slot of a hash table: a key, the first row that has it, and the number of rows. A key of zero is an empty slot."""
 
-GROUP = np.dtype(
-    [
-        ("span", "i8"),
-        ("within", "i8"),
-        ("start", "i8"),
-        ("length", "i4"),
-        ("node", "i4"),
-        ("following", "i4"),
-        ("alive", "i1"),
-    ],
-    align=True,
-)
+GROUP = record_type("i8 span within start", "i4 length node following", "i1 alive")
 """A group: queries with the same node, constants and bounds. Its constants, tab-separated, are in the pool. `following`
 is the next group with the same hash, or -1."""
 
-ROW = np.dtype(
-    [
-        ("key", "u8"),
-        ("id", "u8"),
-        ("oldest", "i8"),
-        ("newest", "i8"),
-        ("began", "i8"),
-        ("ended", "i8"),
-        ("start", "i8"),
-        ("length", "i4"),
-        ("address", "i4"),
-        ("kind", "i1"),
-    ],
-    align=True,
-)
+ROW = record_type("u8 key id", "i8 oldest newest began ended start", "i4 length address", "i1 kind")
 """A row: a triple from the port `id`, or a partial result that waits at the node `id`. Both meet by `key`. The text has
 tab-separated terms: those of the triple, or the slots. An address of -1 is every partition."""
 
@@ -96,16 +46,7 @@ PARTIAL, TRIPLE, SPREAD, PROBE = 0, 1, 2, 3
 results with that key are stored everywhere. It is sent once more, as `PROBE`, to the address of the key, where it meets
 the partial results from before the key was heavy; a probe is not stored."""
 
-ANSWER = np.dtype(
-    [
-        ("oldest", "i8"),
-        ("newest", "i8"),
-        ("start", "i8"),
-        ("length", "i4"),
-        ("group", "i4"),
-    ],
-    align=True,
-)
+ANSWER = record_type("i8 oldest newest start", "i4 length group")
 """An answer of a group: the positions of its oldest and newest triple, and its slots."""
 
 
@@ -146,7 +87,7 @@ class OutputBuffers(NamedTuple):
     rows: Records
     text: Bytes
     answers: Records
-    told: Bytes
+    answer_text: Bytes
     counts: Int64
     seen: Int64
     """The number of triples that each port took."""

@@ -54,19 +54,19 @@ class PartitionBuckets:
         )
 
 
-def partition_of(addresses: Records, stations: int) -> Records:
-    found: Records = addresses % BUCKETS % stations
+def partition_of(addresses: Records, partitions: int) -> Records:
+    found: Records = addresses % BUCKETS % partitions
     return found
 
 
-def split_by_partition(rows: pa.Table, stations: int, but: int | None = None) -> Iterator[tuple[int, pa.Table]]:
+def split_by_partition(rows: pa.Table, partitions: int, but: int | None = None) -> Iterator[tuple[int, pa.Table]]:
     """Yield the rows for each partition. Rows for every partition go to all but the one that they come from."""
     addresses = rows["address"].to_numpy()
-    where = partition_of(addresses, stations)
-    for station in range(stations):
-        here = (where == station) | (addresses < 0)
-        if station != but and here.any():
-            yield station, rows if here.all() else rows.filter(pa.array(here))
+    where = partition_of(addresses, partitions)
+    for partition in range(partitions):
+        here = (where == partition) | (addresses < 0)
+        if partition != but and here.any():
+            yield partition, rows if here.all() else rows.filter(pa.array(here))
 
 
 @dataclass
@@ -129,12 +129,13 @@ class KernelBuffers:
             out.counts[:] = 0
             reached = step(done, out)
             if reached == done:
-                sizes = (2 * len(each) for each in (out.rows, out.text, out.answers, out.told))
+                sizes = (2 * len(each) for each in (out.rows, out.text, out.answers, out.answer_text))
                 self.out = allocate_buffers(*sizes)._replace(seen=out.seen)
                 continue
             done = reached
-            rows, size, answers, told = (int(each) for each in out.counts)
-            yield out.rows[:rows].copy(), out.text[:size].copy(), out.answers[:answers].copy(), out.told[:told].copy()
+            columns = zip((out.rows, out.text, out.answers, out.answer_text), out.counts.tolist(), strict=True)
+            rows, text, answers, answer_text = (column[:count].copy() for column, count in columns)
+            yield rows, text, answers, answer_text
 
 
 class NodeNumbers:
@@ -231,11 +232,11 @@ class JoinPartition:
         def step(first: int, out: OutputBuffers) -> int:
             return kernel(self.plan, fresh, first, others, out, self._cuts)
 
-        for rows, text, answers, told in self._buffers.drain(step, len(fresh.rows)):
+        for rows, text, answers, answer_text in self._buffers.drain(step, len(fresh.rows)):
             if len(rows):
                 found.batches.append(self._batch(rows, text))
             if len(answers):
-                found.answers.append(answers_to_table(answers, told))
+                found.answers.append(answers_to_table(answers, answer_text))
 
 
 class EventRouter:
@@ -258,11 +259,11 @@ class EventRouter:
     def route(self, entries: NetworkEvents) -> tuple[pa.Table, pa.Table]:
         """Return the rows of events, and the answers of queries with one pattern."""
         found, answered = list[pa.Table](), list[pa.Table]()
-        for rows, text, answers, told in self._buffers.drain(
+        for rows, text, answers, answer_text in self._buffers.drain(
             lambda first, out: route_events(self.plan, entries, first, out), len(entries.position)
         ):
             found.append(rows_to_table(rows, text))
-            answered.append(answers_to_table(answers, told))
+            answered.append(answers_to_table(answers, answer_text))
         return _concat(found, ROWS), _concat(answered, ANSWERS)
 
 

@@ -46,7 +46,6 @@ def link_rows(index: Records, following: Int32, keys: UInt64, first: int) -> Non
 
 @compiled
 def add_keys(found: UInt64, keys: UInt64) -> None:
-    """Add keys to a set."""
     mask = np.uint64(len(found) - 1)
     for each in range(len(keys)):
         key = nonzero_key(keys[each])

@@ -107,12 +107,7 @@ class ArrivedEvents(NamedTuple):
         return ArrivedEvents(*(column[first:] for column in self)) if first else self
 
 
-def _no_events() -> TimedEvents:
-    empty = np.empty(0, np.int64)
-    return TimedEvents(empty, empty, empty)
-
-
-NO_EVENTS = _no_events()
+NO_EVENTS = TimedEvents(*np.empty((3, 0), np.int64))
 
 
 @dataclass(frozen=True)

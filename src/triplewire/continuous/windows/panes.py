@@ -87,9 +87,11 @@ class Pane(Protocol):
 
     def change(self, after: Instant) -> Instant | None:
         """Return when the next window closes whose content differs from this one."""
+        return self.next(after)
 
     def previous(self, before: Instant) -> Instant | None:
         """Return when the last window closed before an instant; None if `change` and `next` are the same."""
+        return None
 
     def move(self, instant: Instant, position: int) -> None:
         """Show the newest window at an instant. Events are known up to a position."""
@@ -107,7 +109,7 @@ class Pane(Protocol):
         """Restore the state of another pane, given the events that it needed."""
 
 
-class TimePane:
+class TimePane(Pane):
     """A sliding window. A late event counts for those of its windows that are still open."""
 
     def __init__(self, sliding: SlidingWindows, timeline: StreamTimeline, since: int, spare: int = 0) -> None:
@@ -176,7 +178,7 @@ class TimePane:
             self._shown = self.at(Instant(self._end), self._position)
 
 
-class CountPane:
+class CountPane(Pane):
     """A counting window, in the order of the query's clock. An event is late if later ones were counted already."""
 
     def __init__(self, counting: CountingWindows) -> None:
@@ -197,12 +199,6 @@ class CountPane:
         ordinals = self._ordinals()
         closing = self._counting.closing(ordinals[self._counted :], self._total(ordinals))
         return self._events.instant(self._counted + int(closing[0])) if len(closing) else None
-
-    def change(self, after: Instant) -> Instant | None:
-        return self.next(after)
-
-    def previous(self, before: Instant) -> None:
-        return None
 
     def move(self, instant: Instant, position: int) -> None:
         ordinals = self._ordinals()
@@ -246,7 +242,7 @@ class CountPane:
         return int(ordinals[self._counted - 1]) if self._counted else self._before
 
 
-class SessionPane:
+class SessionPane(Pane):
     """The session that ended last. An event is late if a session of it alone would be over; one that comes within a gap
     of a session that was reported begins another."""
 
@@ -264,12 +260,6 @@ class SessionPane:
     def next(self, after: Instant) -> Instant | None:
         found = split_sessions(self._open.moments, self._gap)
         return Instant(self._end(self._open, found[0])) if found else None
-
-    def change(self, after: Instant) -> Instant | None:
-        return self.next(after)
-
-    def previous(self, before: Instant) -> None:
-        return None
 
     def move(self, instant: Instant, position: int) -> None:
         over = [

@@ -14,7 +14,6 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.continuous.projection import open_engine
 from triplewire.continuous.state import BatchContext
 from triplewire.continuous.windows.assigners import ArrivedEvents, Int64Array, TimedEvents
 from triplewire.continuous.windows.evaluation import (
@@ -34,6 +33,7 @@ from triplewire.continuous.windows.windowed_query import ResultRow, WindowedQuer
 from triplewire.model.errors import InputError, NotFound, QueryLimit
 from triplewire.model.events import drop_opaque_payloads
 from triplewire.model.subscriptions import ContinuousQuery, QueryState
+from triplewire.sparql.dialects.duckdb import open_engine
 from triplewire.sparql.queries import ensure_recursion_limit
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import QUERY, query_from_change

@@ -12,25 +12,15 @@ from functools import lru_cache
 import sqlglot
 from sqlglot import exp
 
+from triplewire import sparql
 from triplewire.model.errors import Unsupported
 from triplewire.model.subscriptions import ReportStrategy
-from triplewire.sparql import (
-    Apply,
-    CompiledQuery,
-    Pattern,
-    Query,
-    Registration,
-    WindowClause,
-    compile_windows,
-    facets_used,
-    parse_registration,
-)
 from triplewire.sparql.algebra import VOLATILE
 from triplewire.sparql.compiler.facets import FACETS
 from triplewire.sparql.construct import construct_to_select
 from triplewire.sparql.traversal import iterate_parts, pattern_variables
 
-_NOW = Apply("now", ())
+_NOW = sparql.Apply("now", ())
 _TRIPLE = frozenset({"subject", "predicate", "object", *(f"object_{name}" for name in FACETS)})
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -39,13 +29,13 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class WindowPlan:
     """A query over windows, compiled as a SELECT, also for a CONSTRUCT."""
 
-    registration: Registration
+    registration: sparql.Registration
     report: ReportStrategy
-    template: tuple[Pattern, ...] | None
+    template: tuple[sparql.Pattern, ...] | None
     """The template of a CONSTRUCT."""
     names: tuple[str, ...]
     """The variables that a solution has terms for, in order."""
-    compiled: CompiledQuery
+    compiled: sparql.CompiledQuery
     columns: frozenset[str]
     """The columns of `quads` that it reads."""
     reads_static: bool
@@ -54,7 +44,7 @@ class WindowPlan:
     """Whether it calls NOW()."""
 
     @property
-    def windows(self) -> tuple[WindowClause, ...]:
+    def windows(self) -> tuple[sparql.WindowClause, ...]:
         return self.registration.windows
 
     @property
@@ -82,14 +72,15 @@ class WindowPlan:
 def plan_windows(text: str) -> WindowPlan:
     """Compile a query with windows. Raises what `parse_registration` raises, and Unsupported for a query without
     windows, for one with volatile functions, and for a CONSTRUCT that never makes a triple."""
-    registration = parse_registration(text)
+    registration = sparql.parse_registration(text)
     if registration.report is None:
         raise Unsupported("a query without windows", hint="it is answered by combinations of triples")
     query = registration.query
     for each in iterate_parts(query):
-        if isinstance(each, Apply) and each.op in VOLATILE:
+        if isinstance(each, sparql.Apply) and each.op in VOLATILE:
             raise Unsupported(each.op.upper(), hint="what a window answers is the same whenever it is asked")
-    selected = replace(registration, query=_as_select(query))
+    select = replace(construct_to_select(query), dataset=query.dataset) if query.form == "construct" else query
+    selected = replace(registration, query=select)
     compiled = _compile(selected, _EPOCH)
     tree = sqlglot.parse_one(compiled.sql, read="duckdb")
     assert isinstance(tree, exp.Query)
@@ -99,16 +90,12 @@ def plan_windows(text: str) -> WindowPlan:
         template=query.template if query.form == "construct" else None,
         names=selected.query.projection,
         compiled=compiled,
-        columns=facets_used(tree),
+        columns=sparql.facets_used(tree),
         reads_static=any(each.name in ("quads", "events") for each in tree.find_all(exp.Table)),
         timed=_NOW in iterate_parts(query),
     )
 
 
-def _as_select(query: Query) -> Query:
-    return replace(construct_to_select(query), dataset=query.dataset) if query.form == "construct" else query
-
-
-def _compile(registration: Registration, now: datetime) -> CompiledQuery:
+def _compile(registration: sparql.Registration, now: datetime) -> sparql.CompiledQuery:
     """Compile so that the answer is the same byte by byte, however the contents came together."""
-    return compile_windows(registration, "duckdb", now=now, steady=True)
+    return sparql.compile_windows(registration, "duckdb", now=now, steady=True)

@@ -23,6 +23,7 @@ import numpy as np
 import orjson
 
 from triplewire.continuous.state import BatchContext
+from triplewire.continuous.windows import results, watermarks
 from triplewire.continuous.windows.assigners import ArrivedEvents, CountingWindows, Instant, SlidingWindows, TimedEvents
 from triplewire.continuous.windows.evaluation import PlannedQuery, Rows, WindowEvaluator
 from triplewire.continuous.windows.panes import (
@@ -38,22 +39,7 @@ from triplewire.continuous.windows.panes import (
     next_close,
 )
 from triplewire.continuous.windows.plans import WindowPlan
-from triplewire.continuous.windows.results import (
-    ResultKind,
-    comparable_rows,
-    select_reported,
-    write_bounds,
-    write_solutions,
-    write_triples,
-)
-from triplewire.continuous.windows.watermarks import (
-    SECOND,
-    ArrivalClock,
-    StreamProgress,
-    Watermark,
-    WindowRevisions,
-    revision_time,
-)
+from triplewire.model.cache import BoundedCache
 from triplewire.model.errors import QueryLimit
 from triplewire.model.events import END
 from triplewire.model.subscriptions import ANSWER, ContinuousQuery, LatePolicy, ReportStrategy, TimeDomain
@@ -81,18 +67,18 @@ class WindowProgress:
         self.last: WindowView | None = None
         """The view when the last window closed."""
         self._timelines = timelines
-        self._revisions: WindowRevisions | None = None
+        self._revisions: watermarks.WindowRevisions | None = None
         sliding = [SlidingWindows(each.range, each.step) for each in plan.windows if each.kind == "time"]
         revising = query.late is LatePolicy.REVISE and len(sliding) == len(plan.windows)
-        spare = revision_time(sliding) if revising else 0
+        spare = watermarks.revision_time(sliding) if revising else 0
         self._panes = tuple(_open_pane(each, timelines[each.stream], query.since, spare) for each in plan.windows)
         if revising:
             panes = [each for each in self._panes if isinstance(each, TimePane)]
             differences = plan.report is not ReportStrategy.ALL
-            self._revisions = WindowRevisions(panes, spare, differences=differences)
+            self._revisions = watermarks.WindowRevisions(panes, spare, differences=differences)
         self._begun: Instant | None = None
         self._frontier: Instant | None = None
-        self._watermark: Watermark | None = None
+        self._watermark: watermarks.Watermark | None = None
         # Where a query asks for the time, the same contents may have another answer.
         self._silent = plan.report is not ReportStrategy.ALL and not plan.timed
 
@@ -120,12 +106,12 @@ class WindowProgress:
         if self._watermark is None:
             self._watermark = self._fresh_watermark(min(self.query.created or context.now, context.now))
         self._watermark.see(
-            {name: StreamProgress.from_times(each.times, each.received) for name, each in fresh.items()}
+            {name: watermarks.StreamProgress.from_times(each.times, each.received) for name, each in fresh.items()}
         )
         self._watermark.advance(context.now)
 
-    def _fresh_watermark(self, begun: int) -> Watermark:
-        return Watermark(self.plan.streams, int(self.query.lateness * SECOND), begun)
+    def _fresh_watermark(self, begun: int) -> watermarks.Watermark:
+        return watermarks.Watermark(self.plan.streams, int(self.query.lateness * watermarks.SECOND), begun)
 
     def _begin(self, fresh: Mapping[str, ArrivedEvents], context: BatchContext) -> None:
         """By arrival time, windows are reported that close after the registration."""
@@ -167,7 +153,7 @@ class WindowProgress:
         if instant is None:
             return None
         if self._watermark is None:
-            return max(now, ArrivalClock.due(instant.moment))
+            return max(now, watermarks.ArrivalClock.due(instant.moment))
         return now if Instant(self._watermark.reached or 0) >= instant else self._watermark.due(instant.moment, now)
 
     def _reached(self, arrived: int | None, context: BatchContext) -> Instant | None:
@@ -290,7 +276,7 @@ class WindowedQuery:
     query: ContinuousQuery
     planned: PlannedQuery
     progress: WindowProgress
-    _answers: dict[object, Rows] = field(default_factory=dict)
+    _answers: BoundedCache[object, Rows] = field(default_factory=lambda: BoundedCache(_CACHED_ANSWERS))
 
     def take(self, arrived: Mapping[str, ArrivedEvents], context: BatchContext, limit: int) -> None:
         """Add the events of a batch. Raises QueryLimit for more triples than `limit`."""
@@ -317,33 +303,35 @@ class WindowedQuery:
     def _rows(self, evaluator: WindowEvaluator, now: WindowView, before: WindowView | None) -> Rows:
         report = self.planned.plan.report
         earlier = () if before is None or report is ReportStrategy.ALL else self._answer(evaluator, before)
-        return select_reported(report, self._answer(evaluator, now), earlier)
+        return results.select_reported(report, self._answer(evaluator, now), earlier)
 
     def _answer(self, evaluator: WindowEvaluator, view: WindowView) -> Rows:
         """Return the answer over a view, from the cache if no event entered or left."""
         key = view.key, view.instant.moment if self.planned.plan.timed else None
-        if key not in self._answers:
-            found = comparable_rows(self.planned.plan, evaluator.answer(self.planned, view))
-            for old in [*self._answers][: 1 - _CACHED_ANSWERS]:
-                del self._answers[old]
-            self._answers[key] = found
-        return self._answers[key]
+        rows = self._answers.get(key)
+        if rows is None:
+            rows = results.comparable_rows(self.planned.plan, evaluator.answer(self.planned, view))
+            self._answers.put(key, rows)
+        return rows
 
     def _result(self, firing: WindowFiring, rows: Rows, context: BatchContext, limit: int) -> ResultRow:
-        plan, view, id = self.planned.plan, firing.now, self._event(firing)
-        windows = write_bounds(plan, view)
+        plan, view, instant = self.planned.plan, firing.now, firing.now.instant
+        id = f"{answer_prefix(self.query.id)}:{instant.moment}:{instant.position}:{firing.revision}"
+        windows = results.write_bounds(plan, view)
         beside = {"query": self.query.id, "report": plan.report, "revision": firing.revision, "windows": windows}
-        kind = ResultKind.SELECT if plan.template is None else ResultKind.CONSTRUCT
-        selected = kind is ResultKind.SELECT
-        payload = write_solutions(plan, rows, beside) if selected else write_triples(plan, rows, id, limit)
+        kind = results.ResultKind.SELECT if plan.template is None else results.ResultKind.CONSTRUCT
+        selected = kind is results.ResultKind.SELECT
+        payload = (
+            results.write_solutions(plan, rows, beside) if selected else results.write_triples(plan, rows, id, limit)
+        )
         starts = [each.bounds.start for each in view.contents if each.bounds is not None]
         return {
             "position": context.position,
             "query": self.query.id,
             "into": self.query.into,
-            "start": min(starts, default=view.instant.moment),
-            "end": view.instant.moment,
-            "at": view.instant.position,
+            "start": min(starts, default=instant.moment),
+            "end": instant.moment,
+            "at": instant.position,
             "revision": firing.revision,
             "report": plan.report,
             "kind": kind,
@@ -351,10 +339,6 @@ class WindowedQuery:
             "windows": orjson.dumps(windows).decode(),
             "event": id,
         }
-
-    def _event(self, firing: WindowFiring) -> str:
-        instant = firing.now.instant
-        return f"{answer_prefix(self.query.id)}:{instant.moment}:{instant.position}:{firing.revision}"
 
 
 def answer_prefix(query: str) -> str:
@@ -371,7 +355,7 @@ def suspension_row(query: ContinuousQuery, reason: str, context: BatchContext) -
         "query": query.id,
         "into": query.into,
         "revision": 0,
-        "kind": ResultKind.SUSPENDED,
+        "kind": results.ResultKind.SUSPENDED,
         "payload": orjson.dumps(problem).decode(),
         "event": f"{answer_prefix(query.id)}:suspended",
     }
