@@ -26,10 +26,6 @@ logger = logging.getLogger(__name__)
 Step = Callable[[], Awaitable[object] | object]
 
 
-def _ignore() -> None:
-    return
-
-
 class Wakeup:
     """A signal that ends the pause of a worker. Several signals before the next step count as one."""
 
@@ -98,7 +94,7 @@ class Worker:
         *,
         wakeup: Wakeup | None = None,
         watch: ChangeWatch | None = None,
-        on_failure: Callable[[], object] = _ignore,
+        on_failure: Callable[[], object] = lambda: None,
         retry: float = RETRY_SECONDS,
     ) -> None:
         self._name = name

@@ -123,16 +123,16 @@ class PublishEndpoint:
     async def publish_addressed(self, request: web.Request) -> web.Response:
         """Publish events that state their streams and headers by triples outside of their graphs. All are stored, or
         none."""
-        asked = parse_addressed_request(request)
+        syntax, key = parse_addressed_request(request)
         body = await read_body(request)
         began = self.clock.ticks()
-        addressed = await self.decode(partial(decode_addressed, body, asked.syntax), len(body))
+        addressed = await self.decode(partial(decode_addressed, body, syntax), len(body))
         streams, events = [_addressed_stream(*each) for each in addressed], [event for _, event in addressed]
         for stream in set(streams):
             caller(request).require(Verb.PUBLISH, stream)
         # An exported history may have an id twice, if the log had dropped the first: with a key it is stored as it is.
-        given = frozenset(event.id for event in events) if asked.key is None else frozenset[str]()
-        publication = Publication(streams, events, asked.key, given)
+        given = frozenset(event.id for event in events) if key is None else frozenset[str]()
+        publication = Publication(streams, events, key, given)
         permit = self.views.permit(caller(request))
         if permit is not None:
             items = [PublishItem(1, 0, publication)]

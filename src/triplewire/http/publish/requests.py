@@ -44,14 +44,6 @@ class PublishRequest:
     """The headers of a CloudEvent in binary mode; then the body is its data, of the type that they state."""
 
 
-@dataclass(frozen=True)
-class AddressedRequest:
-    """The headers of a request whose events state their streams themselves."""
-
-    syntax: Syntax
-    key: str | None
-
-
 _CLOUDEVENT_HEADER = "ce-specversion"
 """The header by which CloudEvents in binary mode are recognized."""
 _EVENT_HEADERS = ("Event-Id", "Source-Id", "Application-Id", "Timestamp")
@@ -105,15 +97,16 @@ def _syntax(request: web.Request) -> Syntax:
         raise UnknownMediaType(error.given, (*error.known, *(each.media_type for each in ENVELOPES))) from None
 
 
-def parse_addressed_request(request: web.Request) -> AddressedRequest:
-    """Raises BadRequest, also for a header that would apply to all events, UnknownMediaType or BodyTooLarge."""
+def parse_addressed_request(request: web.Request) -> tuple[Syntax, str | None]:
+    """The syntax and the idempotency key of a request whose events state their streams themselves. Raises BadRequest,
+    also for a header that would apply to all events, UnknownMediaType or BodyTooLarge."""
     _check_length(request)
     syntax = find_syntax(request.headers.get("Content-Type"))
     if not syntax.graphs:
         raise BadRequest(f"{syntax.name} has no graphs to separate events; use TriG, N-Quads or JSON-LD")
     if given := next((name for name in _EVENT_HEADERS if name in request.headers), None):
         raise BadRequest(f"each event states {given} in the body here; leave the header out")
-    return AddressedRequest(syntax, _single_header(request, IDEMPOTENCY_KEY))
+    return syntax, _single_header(request, IDEMPOTENCY_KEY)
 
 
 def _check_length(request: web.Request) -> None:

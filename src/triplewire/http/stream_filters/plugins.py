@@ -47,7 +47,7 @@ def is_rdf(batch: pa.Table) -> pa.ChunkedArray:
 def split_quads(batch: pa.Table) -> pa.Table:
     """Return a table of quads: `row`, the number of the event in the batch, and `subject`, `predicate` and `object` as
     canonical N-Triples text; in order. Events that are not RDF have none."""
-    texts = _combine_chunks(pc.if_else(is_rdf(batch), batch["text"], None))
+    texts = pc.if_else(is_rdf(batch), batch["text"], None).combine_chunks()
     lines = pc.split_pattern(texts, "\n")
     terms = pc.split_pattern(pc.list_flatten(lines), "\t")
     rows = pc.list_parent_indices(lines)
@@ -55,10 +55,6 @@ def split_quads(batch: pa.Table) -> pa.Table:
     rows, terms = pc.filter(rows, whole), pc.filter(terms, whole)
     subject, predicate, object_ = (pc.list_element(terms, column) for column in range(_WIDTH))
     return pa.table({"row": rows, "subject": subject, "predicate": predicate, "object": object_})
-
-
-def _combine_chunks(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 Mask = npt.NDArray[np.bool_]
