@@ -56,6 +56,12 @@ TIME = Keywords(type="string", format="date-time")
 ABSENT: Any = object()
 """The default of an optional member: it is left out of the JSON object."""
 
+
+def present(value: object) -> Any:  # noqa: ANN401 - a value, or ABSENT
+    """The value of an optional member, which is left out if it is None."""
+    return ABSENT if value is None else value
+
+
 _PRIMITIVES: dict[Any, Schema] = {
     str: STRING,
     bool: BOOLEAN,

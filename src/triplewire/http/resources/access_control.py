@@ -33,15 +33,8 @@ from triplewire.security.tokens import (
     new_secret,
     parse_lifetime,
 )
+from triplewire.storage.registry import security as stores
 from triplewire.storage.registry.ports import Registry
-from triplewire.storage.registry.security import (
-    TOKEN,
-    PolicyStore,
-    PolicyVersion,
-    read_tokens,
-    token_from_change,
-    token_to_value,
-)
 
 TOKENS: Final = 10_000
 """Tokens in the registry, with revoked ones: some 10 MB in each edge. At the limit, expired and revoked tokens are
@@ -76,9 +69,9 @@ class TokenRequest:
 class TokenManager(RegistryResource[AccessToken]):
     """Creates, finds and revokes tokens in the registry. `most` is the number of tokens that there may be."""
 
-    kind = TOKEN
+    kind = stores.TOKEN
     noun = "token"
-    from_change = staticmethod(token_from_change)
+    from_change = staticmethod(stores.token_from_change)
 
     def __init__(self, registry: Registry, clock: Clock, most: int = TOKENS) -> None:
         super().__init__(registry)
@@ -94,13 +87,16 @@ class TokenManager(RegistryResource[AccessToken]):
         id, secret = new_id(), new_secret()
         made = AccessToken(id, request.name, hash_secret(secret), request.allow, request.roles, now, expires)
         self._registry.put(
-            [*((TOKEN, each, None) for each in self._find_expendable(now)), (TOKEN, id, token_to_value(made))]
+            [
+                *((stores.TOKEN, each, None) for each in self._find_expendable(now)),
+                (stores.TOKEN, id, stores.token_to_value(made)),
+            ]
         )
         return made, format_token(id, secret)
 
     def all(self) -> Sequence[AccessToken]:
         """In the request in which they were made."""
-        return sorted(read_tokens(self._registry), key=lambda each: each.created)
+        return sorted(stores.read_tokens(self._registry), key=lambda each: each.created)
 
     def now(self) -> int:
         """The time by which tokens expire."""
@@ -112,12 +108,12 @@ class TokenManager(RegistryResource[AccessToken]):
         if found.revoked is not None:
             return found
         revoked = replace(found, revoked=self._clock.now())
-        self._registry.put([(TOKEN, id, token_to_value(revoked))])
+        self._registry.put([(stores.TOKEN, id, stores.token_to_value(revoked))])
         return revoked
 
     def _find_expendable(self, now: int) -> list[str]:
         """The expired and revoked tokens, if there are as many tokens as there may be. Raises Conflict."""
-        found = read_tokens(self._registry)
+        found = stores.read_tokens(self._registry)
         if len(found) < self._most:
             return []
         expendable = [each.id for each in found if each.state(now) != "good"]
@@ -194,12 +190,12 @@ def token_document(token: AccessToken, now: int) -> TokenDocument:
 _POLICY_TYPES = (resource_operations.TOML_TYPE, "text/plain")
 
 
-def policy_routes(policies: PolicyStore) -> list[web.RouteDef]:
+def policy_routes(policies: stores.PolicyStore) -> list[web.RouteDef]:
     served = _PolicyRoutes(policies)
     return routes_of(served.find, served.load, served.remove, served.versions)
 
 
-def policy_document(enacted: PolicyVersion) -> dict[str, Any]:
+def policy_document(enacted: stores.PolicyVersion) -> dict[str, Any]:
     """A version of the policy without its text; `rules` is null if the policy was removed."""
     return {
         "version": format_position(enacted.version),
@@ -212,7 +208,7 @@ def _rule_counts(policy: Policy) -> dict[str, int]:
 
 
 class _PolicyRoutes:
-    def __init__(self, policies: PolicyStore) -> None:
+    def __init__(self, policies: stores.PolicyStore) -> None:
         self._policies = policies
 
     @serves(resource_operations.FIND_POLICY)
@@ -221,7 +217,7 @@ class _PolicyRoutes:
         headers = {"ETag": f'"{format_position(found.version)}"'}
         return web.Response(text=found.text, content_type=resource_operations.TOML_TYPE, headers=headers)
 
-    def _find(self, version: str | None) -> PolicyVersion:
+    def _find(self, version: str | None) -> stores.PolicyVersion:
         found = self._policies.current() if version is None else self._policies.version(parse_position(version))
         if found.text is None:
             raise NotFound(

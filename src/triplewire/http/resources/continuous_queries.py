@@ -16,7 +16,7 @@ from aiohttp import web
 from triplewire.continuous.structures import STRUCTURE, QueryStructure, group_query
 from triplewire.http.openapi import resource_operations, routes_of, serves
 from triplewire.http.openapi.documents import ContinuousQueryDocument
-from triplewire.http.openapi.schemas import ABSENT
+from triplewire.http.openapi.schemas import ABSENT, present
 from triplewire.http.resources import dataflow, query_requests
 from triplewire.http.resources import registry_resource as resource
 from triplewire.http.resources.bodies import JSON, SUBSCRIPTION_BODY_BYTES, read_json, read_text_within
@@ -30,17 +30,8 @@ from triplewire.http.resources.query_requests import (
 )
 from triplewire.http.resources.registry_resource import BulkRegistration, KnownEntries, RegistryEntry, RegistryResource
 from triplewire.http.resources.subscription_requests import BackfillStarts, format_start
-from triplewire.model import START, format_position
+from triplewire.model import START, errors, format_position
 from triplewire.model.clock import Clock, format_timestamp
-from triplewire.model.errors import (
-    BadRequest,
-    Forbidden,
-    InputError,
-    InvalidField,
-    NotFound,
-    QueryLimit,
-    Unavailable,
-)
 from triplewire.model.subscriptions import ContinuousQuery
 from triplewire.security import EVERYONE, Policy, Principal
 from triplewire.security.principals import owner_of
@@ -73,7 +64,7 @@ class ContinuousQueryManager(
     noun = "query"
     from_change = staticmethod(query_from_change)
     owned_by = staticmethod(queries_owned_by)
-    refusals = (InputError, QueryLimit, NotFound, Forbidden)
+    refusals = (errors.InputError, errors.QueryLimit, errors.NotFound, errors.Forbidden)
 
     def __init__(
         self,
@@ -141,7 +132,7 @@ class ContinuousQueryManager(
         _check_fields(request, WINDOWED_FIELDS, "a query with windows, and this one has none")
         taken, begins = self._texts.take(request.text), self._begins(request)
         if request.into is not None and taken.form != "construct":
-            raise InvalidField(
+            raise errors.InvalidField(
                 "into", "only results of CONSTRUCT or of windows are published into a stream; subscribe to solutions"
             )
         lifted = taken.lifted
@@ -167,7 +158,7 @@ class ContinuousQueryManager(
             and request.name is not None
             and _stream_of_name(request.name) != registration.name
         ):
-            raise InvalidField(
+            raise errors.InvalidField(
                 "name", f"the query registers itself as {registration.name}, and name says {request.name}"
             )
         plan = query_requests.plan_registration(request.text, registration)
@@ -184,7 +175,7 @@ class ContinuousQueryManager(
         if request.begins is None:
             return None
         if self._beginnings is None:
-            raise InvalidField("from", "from is not possible here: no events are retained")
+            raise errors.InvalidField("from", "from is not possible here: no events are retained")
         return self._beginnings.position(request.begins)
 
     def _store(self, drafts: Sequence[_Draft], context: _RequestContext) -> list[int]:
@@ -196,7 +187,7 @@ class ContinuousQueryManager(
         self._structures.remember(structures)
         try:
             self._check_again(drafts, context)
-        except (Unavailable, InvalidField):
+        except (errors.Unavailable, errors.InvalidField):
             # No client knows their ids yet.
             self._registry.put([entry for each in drafts for entry in _end_entries(each.resource)])
             raise
@@ -205,7 +196,7 @@ class ContinuousQueryManager(
     def _check_again(self, drafts: Sequence[_Draft], context: _RequestContext) -> None:
         """Raises Unavailable or InvalidField if the policy or the dataflow changed meanwhile."""
         if drafts and self._policies.current().version != context.policy.version:
-            raise Unavailable("the policy changed while the queries were registered; register them again")
+            raise errors.Unavailable("the policy changed while the queries were registered; register them again")
         for each in drafts:
             self._flows.check(each.flow)
 
@@ -263,18 +254,20 @@ def _stream_of_name(name: str) -> str:
     """The last part of a name. Raises InvalidField if it is not the name of a stream."""
     try:
         return check_stream_name(re.split("[/#]", name)[-1])
-    except BadRequest as error:
-        raise InvalidField("name", f"answers are published to the stream that name ends in, and {error}") from None
+    except errors.BadRequest as error:
+        raise errors.InvalidField(
+            "name", f"answers are published to the stream that name ends in, and {error}"
+        ) from None
 
 
 def _check_fields(request: ContinuousQueryRequest, fields: Sequence[str], owner: str) -> None:
     for name in fields:
         if name in request.given:
-            raise InvalidField(name, f"{name} belongs to {owner}")
+            raise errors.InvalidField(name, f"{name} belongs to {owner}")
 
 
-def _unknown_stream(stream: str) -> InvalidField:
-    return InvalidField("streams", f"nothing was ever published to {stream}, and no other query publishes to it")
+def _unknown_stream(stream: str) -> errors.InvalidField:
+    return errors.InvalidField("streams", f"nothing was ever published to {stream}, and no other query publishes to it")
 
 
 def _end_entries(query: ContinuousQuery) -> list[RegistryEntry]:
@@ -321,13 +314,13 @@ def query_document(found: ContinuousQuery, figures: Any = ABSENT) -> ContinuousQ
     return ContinuousQueryDocument(
         id=found.id,
         query=found.text,
-        name=_present(found.name),
+        name=present(found.name),
         state=found.state.value,
         **(clock if found.windowed else semantics),
-        streams=_present(found.streams),
-        within=_present(found.within),
-        span=_present(found.span),
-        into=_present(found.into),
+        streams=present(found.streams),
+        within=present(found.within),
+        span=present(found.span),
+        into=present(found.into),
         stream=ABSENT if found.into is None else f"/streams/{found.into}",
         created=format_timestamp(found.created),
         since=format_position(found.since),
@@ -335,7 +328,3 @@ def query_document(found: ContinuousQuery, figures: Any = ABSENT) -> ContinuousQ
         answers=f"/queries/{found.id}/answers",
         figures=figures,
     )
-
-
-def _present(value: object) -> Any:  # noqa: ANN401 - a value, or ABSENT
-    return ABSENT if value is None else value

@@ -28,30 +28,15 @@ from triplewire.matching.canonical_form import CACHED_SKELETONS
 from triplewire.matching.prepared_queries import PreparedShapes, build_query, lift_query_as
 from triplewire.matching.shape_requests import NO_SELECTOR, ShapeRequest, restrict_query
 from triplewire.matching.shapes import LiftedShape
-from triplewire.model import Subscription, format_position
-from triplewire.model.errors import (
-    BodyTooLarge,
-    Conflict,
-    InputError,
-    InvalidField,
-    QueryLimit,
-    TriplewireError,
-)
+from triplewire.model import Subscription, errors, format_position
 from triplewire.rdf import Syntax, decode, find_syntax
 from triplewire.rdf.serializer import find_frame, write_fragment
 from triplewire.security import EVERYONE, Principal
 from triplewire.sparql import Query
 from triplewire.sparql.entailment.ontologies import Ontology, build_ontology
 from triplewire.sparql.entailment.rewriting import rewrite_query
+from triplewire.storage.registry import ontologies as stored
 from triplewire.storage.registry.codec import check_name
-from triplewire.storage.registry.ontologies import (
-    NEWEST_ONTOLOGIES,
-    ONTOLOGIES_VERSION,
-    ONTOLOGY,
-    LoadedOntology,
-    ontology_from_change,
-    ontology_to_value,
-)
 from triplewire.storage.registry.ports import Registry
 from triplewire.storage.registry.security import VisibilityStore
 from triplewire.storage.registry.subscriptions import (
@@ -88,7 +73,7 @@ class SubscriptionEntailment:
 
     def version(self) -> int:
         """The position of the newest ontology change."""
-        newest = self._registry.get(ONTOLOGIES_VERSION, NEWEST_ONTOLOGIES)
+        newest = self._registry.get(stored.ONTOLOGIES_VERSION, stored.NEWEST_ONTOLOGIES)
         return 0 if newest is None else newest.position
 
     def loaded(self) -> tuple[int, ...]:
@@ -96,17 +81,17 @@ class SubscriptionEntailment:
         version = self.version()
         with self._lock:
             if self._positions[0] != version:
-                self._positions = (version, tuple(change.position for change in self._registry.list(ONTOLOGY)))
+                self._positions = (version, tuple(change.position for change in self._registry.list(stored.ONTOLOGY)))
             return self._positions[1]
 
     def lift(self, asked: ShapeRequest, version: int) -> LiftedShape:
         """Lift a query under the ontologies of a version. Raises InvalidField if the rewriting is over a limit."""
         try:
             return self._current(version)[1].lift(asked)
-        except QueryLimit as error:
-            raise InvalidField("entailment", f"entailment is not possible: {error}") from None
+        except errors.QueryLimit as error:
+            raise errors.InvalidField("entailment", f"entailment is not possible: {error}") from None
 
-    def following(self, name: str, loaded: LoadedOntology | None) -> list[RegistryEntry]:
+    def following(self, name: str, loaded: stored.LoadedOntology | None) -> list[RegistryEntry]:
         """Entries to put with a change to an ontology, so that subscriptions follow it.
 
         Raises Conflict with the first subscription that cannot.
@@ -123,7 +108,7 @@ class SubscriptionEntailment:
         for found in self._entailed():
             try:
                 entries += self._revision(found, ontology)
-            except TriplewireError:
+            except errors.TriplewireError:
                 logger.warning("subscription %s stays as it was", found.id, exc_info=True)
         if entries:
             self._registry.put(entries)
@@ -139,8 +124,8 @@ class SubscriptionEntailment:
             lifted = _entail_and_lift(
                 replace(query_asked_by(found), visibility=self._visibility.find(found.visibility)), ontology
             )
-        except TriplewireError as error:
-            raise Conflict(f"subscription {found.id} cannot follow: {error}") from None
+        except errors.TriplewireError as error:
+            raise errors.Conflict(f"subscription {found.id} cannot follow: {error}") from None
         if (lifted.shape.key, lifted.constants) == (found.shape, found.constants):
             return
         if self._registry.get(SHAPE, lifted.shape.key) is None:
@@ -160,8 +145,8 @@ class SubscriptionEntailment:
                 self._version = version
             return self._ontology, self._texts
 
-    def _loaded(self) -> list[LoadedOntology]:
-        return [ontology_from_change(change) for change in self._registry.list(ONTOLOGY)]
+    def _loaded(self) -> list[stored.LoadedOntology]:
+        return [stored.ontology_from_change(change) for change in self._registry.list(stored.ONTOLOGY)]
 
 
 def query_asked_by(made: Subscription) -> ShapeRequest:
@@ -191,23 +176,23 @@ def _prepared_queries(ontology: Ontology) -> PreparedShapes:
     )
 
 
-def merge_ontologies(loaded: Iterable[LoadedOntology]) -> Ontology:
+def merge_ontologies(loaded: Iterable[stored.LoadedOntology]) -> Ontology:
     ordered = sorted(loaded, key=lambda each: each.name)
     return build_ontology(_split_triple(line) for each in ordered for line in each.text.split("\n"))
 
 
-class OntologyManager(RegistryResource[LoadedOntology]):
+class OntologyManager(RegistryResource[stored.LoadedOntology]):
     """Loads, finds and removes ontologies in the registry."""
 
-    kind = ONTOLOGY
+    kind = stored.ONTOLOGY
     noun = "ontology"
-    from_change = staticmethod(ontology_from_change)
+    from_change = staticmethod(stored.ontology_from_change)
 
     def __init__(self, registry: Registry) -> None:
         super().__init__(registry)
         self._entailments = SubscriptionEntailment(registry)
 
-    def load(self, name: str, body: bytes, syntax: Syntax) -> LoadedOntology:
+    def load(self, name: str, body: bytes, syntax: Syntax) -> stored.LoadedOntology:
         """Create or replace an ontology with all triples of a body, of any graph. Blank nodes become IRIs.
 
         Raises BadRequest for an invalid name, MalformedRdf, InputError above a limit, or Conflict if a subscription
@@ -222,32 +207,32 @@ class OntologyManager(RegistryResource[LoadedOntology]):
         self.find(name)
         self._put(name, None)
 
-    def _put(self, name: str, loaded: LoadedOntology | None) -> int:
+    def _put(self, name: str, loaded: stored.LoadedOntology | None) -> int:
         """Put the change, and with it the subscriptions that follow it; its position."""
-        value = None if loaded is None else ontology_to_value(loaded)
+        value = None if loaded is None else stored.ontology_to_value(loaded)
         following = self._entailments.following(name, loaded)
         _, version, *_ = self._registry.put(
-            [(ONTOLOGIES_VERSION, NEWEST_ONTOLOGIES, {}), (ONTOLOGY, name, value), *following]
+            [(stored.ONTOLOGIES_VERSION, stored.NEWEST_ONTOLOGIES, {}), (stored.ONTOLOGY, name, value), *following]
         )
         self._entailments.settle()
         return version
 
 
-def format_ontology(loaded: LoadedOntology, syntax: Syntax) -> bytes:
+def format_ontology(loaded: stored.LoadedOntology, syntax: Syntax) -> bytes:
     """Serialize an ontology. Raises NotAcceptable for terms that the syntax cannot write."""
     around = find_frame(syntax)
     lines = loaded.text.replace("\t", " ").replace("\n", " .\n") + " .\n"
     return around.head + write_fragment(lines.encode(), syntax) + around.tail
 
 
-def _parse_ontology(name: str, body: bytes, syntax: Syntax) -> LoadedOntology:
+def _parse_ontology(name: str, body: bytes, syntax: Syntax) -> stored.LoadedOntology:
     if len(body) > ONTOLOGY_BYTES:
-        raise BodyTooLarge("the ontology", ONTOLOGY_BYTES)
+        raise errors.BodyTooLarge("the ontology", ONTOLOGY_BYTES)
     lines = list(dict.fromkeys(line for event in decode(body, syntax) for line in event.text.split("\n")))
     if len(lines) > ONTOLOGY_TRIPLES:
-        raise InputError(f"the ontology has {len(lines)} triples, over the limit of {ONTOLOGY_TRIPLES}")
+        raise errors.InputError(f"the ontology has {len(lines)} triples, over the limit of {ONTOLOGY_TRIPLES}")
     ontology = build_ontology(_split_triple(line) for line in lines)
-    return LoadedOntology(name, "\n".join(lines), len(lines), len(ontology.classes), len(ontology.properties))
+    return stored.LoadedOntology(name, "\n".join(lines), len(lines), len(ontology.classes), len(ontology.properties))
 
 
 def _split_triple(line: str) -> tuple[str, str, str]:
@@ -277,7 +262,7 @@ def ontology_routes(ontologies: OntologyManager) -> list[web.RouteDef]:
     )
 
 
-def ontology_document(loaded: LoadedOntology) -> OntologyDocument:
+def ontology_document(loaded: stored.LoadedOntology) -> OntologyDocument:
     """An ontology without its triples."""
     return OntologyDocument(
         name=loaded.name,

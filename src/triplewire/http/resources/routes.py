@@ -11,7 +11,7 @@ from aiohttp import web
 from triplewire.http.auth import caller
 from triplewire.http.openapi import resource_operations, routes_of, serves
 from triplewire.http.openapi.documents import SubscriptionDocument, WebhookDocument
-from triplewire.http.openapi.schemas import ABSENT
+from triplewire.http.openapi.schemas import ABSENT, present
 from triplewire.http.resources.bodies import JSON, SUBSCRIPTION_BODY_BYTES, json_response, read_json
 from triplewire.http.resources.bulk import NDJSON
 from triplewire.http.resources.explain import SubscriptionExplainer
@@ -88,7 +88,7 @@ class _SubscriptionRoutes:
             lane=ABSENT if lane is None else _lane_document(lane),
             webhook=ABSENT
             if hook is None
-            else WebhookDocument(url=hook.url, state=hook.state.value, attempts=_present(hook.attempts)),
+            else WebhookDocument(url=hook.url, state=hook.state.value, attempts=present(hook.attempts)),
             expires=ABSENT if lease is None else format_timestamp(lease.until),
         )
 
@@ -111,12 +111,12 @@ def subscription_document(found: Subscription, **members: Any) -> SubscriptionDo
         members |= {"template": name, "version": format_position(version), "values": dict(found.values)}
     return SubscriptionDocument(
         id=found.id,
-        sparql=_present(found.sparql),
+        sparql=present(found.sparql),
         **orjson.loads(found.filter or "{}"),
         kind=found.kind.value,
         **{"stream": None, **narrowing_fields(found)},
-        ttl=_present(found.ttl),
-        entailment=_present(found.entailment),
+        ttl=present(found.ttl),
+        entailment=present(found.entailment),
         created=format_timestamp(found.created),
         since=format_position(found.made),
         from_=ABSENT if found.begins is None else format_start(found.begins),
@@ -133,10 +133,6 @@ def new_subscription_document(found: Subscription, asked: SubscriptionRequest) -
 def _lane_document(lane: Lane) -> dict[str, Any]:
     """The lane of a slow subscription: since when, and the CPU time of an event then."""
     return {"name": "slow", "since": format_position(lane.since), "milliseconds_per_event": round(lane.cost * 1_000, 3)}
-
-
-def _present(value: object) -> Any:  # noqa: ANN401 - a value, or ABSENT
-    return ABSENT if value is None else value
 
 
 def _is_dry_run(request: web.Request) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 
 from triplewire.http.openapi.documents import SubscriptionRequestDocument, WebhookDocument
-from triplewire.http.openapi.schemas import ABSENT
+from triplewire.http.openapi.schemas import ABSENT, present
 from triplewire.http.resources.bodies import check_members
 from triplewire.matching import filters
 from triplewire.matching.event_history import EventReader, find_position
@@ -63,8 +63,8 @@ class WebhookRequest:
 
     def document(self) -> WebhookDocument:
         """The response to its creator."""
-        attempts = ABSENT if self.attempts is None else self.attempts
-        return WebhookDocument(url=self.url, attempts=attempts, secret=self.secret if self.fresh else ABSENT)
+        secret = self.secret if self.fresh else ABSENT
+        return WebhookDocument(url=self.url, attempts=present(self.attempts), secret=secret)
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,7 @@
 from a thread.
 
 A subscription is compiled for the visibility of its owner, and again whenever the policy changes that: then it is
-put
-anew under its id in the transaction of the change, so that each event is matched by the visibility that held at its
+put anew under its id in the transaction of the change, so that each event is matched by the visibility that held at its
 position. Subscriptions that ask the same are evaluated once, and counted.
 """
 
@@ -30,39 +29,15 @@ from triplewire.matching.canonical_form import ConstantSymmetries
 from triplewire.matching.prepared_queries import PreparedShapes
 from triplewire.matching.shape_requests import ShapeRequest
 from triplewire.matching.shapes import LiftedShape, Shape
-from triplewire.model import END, START, Subscription, format_position
+from triplewire.model import END, START, Subscription, errors, format_position
 from triplewire.model.clock import Clock
-from triplewire.model.errors import (
-    Conflict,
-    InputError,
-    InvalidField,
-    NotFound,
-    QueryLimit,
-    TriplewireError,
-    Unavailable,
-)
 from triplewire.security import EVERYONE, Policy, Principal, Verb, visibility_of
 from triplewire.security.principals import owner_of, principal_of
 from triplewire.security.visibility import NONE_VISIBLE, Visibility
 from triplewire.storage import webhooks
-from triplewire.storage.registry import subscriptions
+from triplewire.storage.registry import subscriptions as registered
 from triplewire.storage.registry.ports import Registry, RegistryChange
 from triplewire.storage.registry.security import VISIBILITY, PolicyStore, VisibilityStore, visibility_name
-from triplewire.storage.registry.subscriptions import (
-    ENTAILED,
-    EXPIRY,
-    LANE,
-    LEASE,
-    SHAPE,
-    SUBSCRIPTION,
-    Lane,
-    Lease,
-    QueryTemplate,
-    revise_subscription,
-    subscription_from_change,
-    subscription_to_value,
-    subscriptions_owned_by,
-)
 from triplewire.storage.webhooks import WEBHOOK, Webhook, WebhookState
 
 _CHANGES_AT_ONCE = 10_000
@@ -104,7 +79,7 @@ class SharingCounter:
     def _take(self, changes: Iterable[RegistryChange]) -> None:
         for change in changes:
             self._position = max(self._position, change.position)
-            if change.kind == SUBSCRIPTION:
+            if change.kind == registered.SUBSCRIPTION:
                 self._drop(_digest(change.key))
                 if change.value is not None:
                     asked = _digest(change.value["shape"], *change.value["constants"])
@@ -131,7 +106,7 @@ def _digest(*texts: str) -> int:
 logger = logging.getLogger(__name__)
 
 
-FindTemplate = Callable[[str], QueryTemplate]
+FindTemplate = Callable[[str], registered.QueryTemplate]
 
 
 @dataclass(frozen=True)
@@ -149,10 +124,10 @@ class VersionedVisibility:
 class Subscriptions(RegistryResource[Subscription]):
     """The subscriptions that the registry holds."""
 
-    kind = SUBSCRIPTION
+    kind = registered.SUBSCRIPTION
     noun = "subscription"
-    from_change = staticmethod(subscription_from_change)
-    owned_by = staticmethod(subscriptions_owned_by)
+    from_change = staticmethod(registered.subscription_from_change)
+    owned_by = staticmethod(registered.subscriptions_owned_by)
 
 
 class SubscriptionVisibility:
@@ -195,15 +170,14 @@ class SubscriptionVisibility:
                 visibilities.append(seen.visibility)
                 shapes |= {} if lifted is None else {lifted.shape.key: lifted.shape}
                 shape, constants = (found.shape, found.constants) if lifted is None else _shape_and_constants(lifted)
-                revisions.append(
-                    (
-                        SUBSCRIPTION,
-                        found.id,
-                        subscription_to_value(revise_subscription(found, shape, constants, seen.name)),
-                    )
-                )
-        fresh = ((key, each) for key, each in shapes.items() if self._registry.get(SHAPE, key) is None)
-        return [*self.missing(visibilities), *((SHAPE, key, each.to_value()) for key, each in fresh), *revisions]
+                revised = registered.revise_subscription(found, shape, constants, seen.name)
+                revisions.append((registered.SUBSCRIPTION, found.id, registered.subscription_to_value(revised)))
+        fresh = ((key, each) for key, each in shapes.items() if self._registry.get(registered.SHAPE, key) is None)
+        return [
+            *self.missing(visibilities),
+            *((registered.SHAPE, key, each.to_value()) for key, each in fresh),
+            *revisions,
+        ]
 
     def settle(self) -> int:
         """Update subscriptions that were created during a policy change; the position from which all are current."""
@@ -218,7 +192,7 @@ class SubscriptionVisibility:
             if found.entailment is None:
                 return seen, self._symmetries.sort_constants(self._texts.lift(asked))
             return seen, self._entailments.lift(asked, self._entailments.version())
-        except TriplewireError:
+        except errors.TriplewireError:
             logger.warning(
                 "subscription %s cannot follow the policy and gets no notifications any more", found.id, exc_info=True
             )
@@ -234,7 +208,7 @@ class SubscriptionManager(
 ):
     """Creates, finds and ends subscriptions in the registry."""
 
-    refusals = (InputError, QueryLimit, NotFound, Conflict)
+    refusals = (errors.InputError, errors.QueryLimit, errors.NotFound, errors.Conflict)
 
     def __init__(
         self,
@@ -258,7 +232,7 @@ class SubscriptionManager(
         self.visibility = SubscriptionVisibility(registry)
         self._texts = PreparedShapes()
         self._symmetries = ConstantSymmetries()
-        self._shapes = KnownEntries(registry, SHAPE)
+        self._shapes = KnownEntries(registry, registered.SHAPE)
 
     def asked(self, request: SubscriptionRequest) -> ShapeRequest:
         """The query to lift. Raises NotFound or Conflict for the template, InvalidField for its values."""
@@ -271,43 +245,46 @@ class SubscriptionManager(
         if request.begins is None:
             return None
         if self._beginnings is None:
-            raise InvalidField("from", "from is not possible here: no events are retained")
+            raise errors.InvalidField("from", "from is not possible here: no events are retained")
         return self._beginnings.position(request.begins)
 
     def end(self, id: str, by: Principal = EVERYONE) -> None:
         """End a subscription: it sees no later events. Raises NotFound."""
         found = self.find(id, by)
-        leased: list[RegistryEntry] = [] if found.ttl is None else [(LEASE, id, None)]
-        entailed: list[RegistryEntry] = [] if found.entailment is None else [(ENTAILED, id, None)]
+        leased: list[RegistryEntry] = [] if found.ttl is None else [(registered.LEASE, id, None)]
+        entailed: list[RegistryEntry] = [] if found.entailment is None else [(registered.ENTAILED, id, None)]
         hook = self.hook(id)
         hooked: list[RegistryEntry] = (
             [] if hook is None else [(WEBHOOK, id, webhooks.webhook_to_value(replace(hook, state=WebhookState.ENDED)))]
         )
         owned: list[RegistryEntry] = (
-            [] if found.owner is None else [(subscriptions_owned_by(found.owner.name), id, None)]
+            [] if found.owner is None else [(registered.subscriptions_owned_by(found.owner.name), id, None)]
         )
-        self._registry.put([(SUBSCRIPTION, id, None), *leased, *entailed, *owned, *hooked])
+        self._registry.put([(registered.SUBSCRIPTION, id, None), *leased, *entailed, *owned, *hooked])
 
     def hook(self, id: str) -> Webhook | None:
         """Its webhook, if it has one."""
         change = self._registry.get(WEBHOOK, id)
         return None if change is None else webhooks.webhook_from_change(change)
 
-    def lane(self, subscription: Subscription) -> Lane | None:
+    def lane(self, subscription: Subscription) -> registered.Lane | None:
         """The slow lane, if its shape is matched there."""
-        change = self._registry.get(LANE, subscription.shape)
-        return None if change is None else subscriptions.lane_from_change(change)
+        change = self._registry.get(registered.LANE, subscription.shape)
+        return None if change is None else registered.lane_from_change(change)
 
-    def lease(self, id: str) -> Lease | None:
+    def lease(self, id: str) -> registered.Lease | None:
         """Its lease, if it has one."""
-        change = self._registry.get(LEASE, id)
-        return None if change is None else subscriptions.lease_from_change(change)
+        change = self._registry.get(registered.LEASE, id)
+        return None if change is None else registered.lease_from_change(change)
 
     def _store(self, drafts: Sequence[_Draft], context: _RequestContext) -> list[int]:
         shapes = {each.shape.key: each.shape for each in drafts}
         missing = [*self._shapes.missing(shapes), *self.visibility.missing([each.seen.visibility for each in drafts])]
         self._keep_secrets(drafts)
-        made = [(SUBSCRIPTION, each.resource.id, subscription_to_value(each.resource)) for each in drafts]
+        made = [
+            (registered.SUBSCRIPTION, each.resource.id, registered.subscription_to_value(each.resource))
+            for each in drafts
+        ]
         positions = self._registry.put([*missing, *made, *_companion_entries(drafts)])[
             len(missing) : len(missing) + len(drafts)
         ]
@@ -319,7 +296,7 @@ class SubscriptionManager(
             # No client knows their ids yet, and none may see what they matched under the old visibility.
             for each in drafts:
                 self.end(each.resource.id)
-            raise Unavailable("the policy changed while the subscriptions were created; create them again")
+            raise errors.Unavailable("the policy changed while the subscriptions were created; create them again")
         return positions
 
     def _keep_secrets(self, drafts: Sequence[_Draft]) -> None:
@@ -330,7 +307,7 @@ class SubscriptionManager(
         if request.webhook is None:
             return None
         if self._webhooks is None:
-            raise InvalidField("webhook", "webhook is not possible here: this edge delivers none")
+            raise errors.InvalidField("webhook", "webhook is not possible here: this edge delivers none")
         return self._webhooks.make(made.id, request.webhook, made.created)
 
     def _context(self, by: Principal) -> _RequestContext:
@@ -403,23 +380,25 @@ def _companion_entries(drafts: Sequence[_Draft]) -> Iterator[RegistryEntry]:
     """Entries by which leases, webhooks, entailment and owners find subscriptions."""
     for each in drafts:
         if each.resource.entailment is not None:
-            yield ENTAILED, each.resource.id, {}
+            yield registered.ENTAILED, each.resource.id, {}
         if each.hook is not None:
             yield WEBHOOK, each.hook.id, webhooks.webhook_to_value(each.hook)
         if each.resource.owner is not None:
-            yield subscriptions_owned_by(each.resource.owner.name), each.resource.id, {}
+            yield registered.subscriptions_owned_by(each.resource.owner.name), each.resource.id, {}
         if each.resource.ttl is not None:
-            lease = Lease.begun(each.resource.id, each.resource.ttl, each.resource.created)
-            yield LEASE, lease.id, subscriptions.lease_to_value(lease)
-            yield EXPIRY, subscriptions.expiry_key(lease.until, lease.id), {}
+            lease = registered.Lease.begun(each.resource.id, each.resource.ttl, each.resource.created)
+            yield registered.LEASE, lease.id, registered.lease_to_value(lease)
+            yield registered.EXPIRY, registered.expiry_key(lease.until, lease.id), {}
 
 
-def _find_template(wanted: TemplateInstance, find: FindTemplate) -> QueryTemplate:
+def _find_template(wanted: TemplateInstance, find: FindTemplate) -> registered.QueryTemplate:
     template = find(wanted.template)
     if wanted.version not in (None, template.version):
-        raise Conflict(f"template {template.name} has version {format_position(template.version)} by now")
+        raise errors.Conflict(f"template {template.name} has version {format_position(template.version)} by now")
     return template
 
 
-def _fill_template(request: SubscriptionRequest, wanted: TemplateInstance, template: QueryTemplate) -> ShapeRequest:
+def _fill_template(
+    request: SubscriptionRequest, wanted: TemplateInstance, template: registered.QueryTemplate
+) -> ShapeRequest:
     return replace(request.asked, text=template.sparql, values=fill_values(template, wanted.values))
