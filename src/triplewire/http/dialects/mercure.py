@@ -1,14 +1,12 @@
 """`/.well-known/mercure`: subscribe to streams, and publish, by the Mercure protocol.
 
 Topics are streams. An update in JSON-LD becomes RDF, which matches subscriptions and answers queries, and is
-delivered
-as JSON-LD; any other data is stored and delivered as it came. `type` is kept as a header of the event.
+delivered as JSON-LD; any other data is stored and delivered as it came. `type` is kept as a header of the event.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -19,7 +17,7 @@ from triplewire.http.auth import caller
 from triplewire.http.consume import StreamEndpoint
 from triplewire.http.delivery.replay import ResumeRequest
 from triplewire.http.delivery.transports import Transports
-from triplewire.http.formats.messages import EntryPieces, MessageFormat, ResumeToken
+from triplewire.http.formats.messages import EntryPieces, ResumeToken
 from triplewire.http.formats.sse import SseFormat
 from triplewire.http.openapi import routes_of, serves, stream_operations
 from triplewire.http.ports import ThreadPool
@@ -47,10 +45,6 @@ class MercureFormat(SseFormat):
     """Messages without a name, so that a browser hands them to `onmessage`, unless they have a type."""
 
     name = "mercure"
-
-    @cached_property
-    def marked(self) -> MessageFormat:
-        return MercureFormat(tokens=True)
 
     def event(self, pieces: EntryPieces, position: int) -> bytes:
         entry = pieces.entry(position)

@@ -1,9 +1,10 @@
-"""Request bodies within a size limit, JSON responses, and the parameters of a page."""
+"""Request bodies within a size limit, fields of JSON bodies, JSON responses, and the parameters of a page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from enum import Enum
+from typing import Any, Final, TypeVar
 
 import orjson
 from aiohttp import web
@@ -12,12 +13,17 @@ from triplewire.http.openapi.schemas import Document
 from triplewire.model.errors import BadRequest, BodyTooLarge, InvalidField, NotAcceptable, UnknownMediaType
 from triplewire.rdf import SYNTAXES, TURTLE, Syntax, negotiate
 from triplewire.rdf.checks import check_nesting
+from triplewire.rdf.terms import HEADER_CHARACTERS
+from triplewire.sparql.syntax.queries import QUERY_BYTES
 from triplewire.storage.registry.ports import PAGE_ENTRIES
+from triplewire.storage.registry.streams import check_stream_name
 
 SUBSCRIPTION_BODY_BYTES: Final = 1024 * 1024
 """The JSON body that creates subscriptions or continuous queries."""
 
 JSON = "application/json"
+
+Choice = TypeVar("Choice", bound=Enum)
 
 
 def json_response(value: object, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
@@ -72,6 +78,41 @@ def check_members(value: Mapping[str, object], what: str, document: type[Documen
     names = document.names()
     for unknown in (name for name in value if name not in names):
         raise InvalidField(unknown, f"{what} has no {unknown}; it has {', '.join(names)}")
+
+
+def parse_printable(field: str, given: object) -> str:
+    """Raises InvalidField."""
+    most = HEADER_CHARACTERS
+    if not isinstance(given, str) or not given or len(given) > most or not given.isprintable():
+        raise InvalidField(field, f"{field} is printable text of 1 to {most} characters, not {given!r}")
+    return given
+
+
+def parse_stream(field: str, given: object) -> str:
+    """Parse the name of a stream. Raises InvalidField."""
+    if not isinstance(given, str):
+        raise InvalidField(field, f"{field} must name a stream, not {given!r}")
+    try:
+        return check_stream_name(given)
+    except BadRequest as error:
+        raise InvalidField(field, str(error)) from None
+
+
+def parse_choice(field: str, given: object, default: Choice) -> Choice:
+    """Parse a value of the enumeration of the default, which stands for None. Raises InvalidField."""
+    if given is None:
+        return default
+    known: Mapping[str, Choice] = {each.value: each for each in type(default)}
+    if not isinstance(given, str) or given not in known:
+        raise InvalidField(field, f"{field} must be one of {', '.join(known)}, not {given!r}")
+    return known[given]
+
+
+def check_query_size(text: str) -> str:
+    """Raises BodyTooLarge."""
+    if len(text) * 4 > QUERY_BYTES and len(text.encode(errors="replace")) > QUERY_BYTES:
+        raise BodyTooLarge("the query", QUERY_BYTES)
+    return text
 
 
 def negotiate_rdf(request: web.Request) -> Syntax:

@@ -29,7 +29,7 @@ from triplewire.http.resources.query_requests import (
     StructureCache,
 )
 from triplewire.http.resources.registry_resource import BulkRegistration, KnownEntries, RegistryEntry, RegistryResource
-from triplewire.http.resources.subscription_requests import BackfillStarts, format_start
+from triplewire.http.resources.subscription_requests import BackfillStarts, format_start, resolve_start
 from triplewire.model import START, errors, format_position
 from triplewire.model.clock import Clock, format_timestamp
 from triplewire.model.subscriptions import ContinuousQuery
@@ -130,7 +130,7 @@ class ContinuousQueryManager(
 
     def _unbounded(self, request: ContinuousQueryRequest, query: ContinuousQuery) -> _Draft:
         _check_fields(request, WINDOWED_FIELDS, "a query with windows, and this one has none")
-        taken, begins = self._texts.take(request.text), self._begins(request)
+        taken, begins = self._texts.take(request.text), resolve_start(request.begins, self._beginnings)
         if request.into is not None and taken.form != "construct":
             raise errors.InvalidField(
                 "into", "only results of CONSTRUCT or of windows are published into a stream; subscribe to solutions"
@@ -170,13 +170,6 @@ class ContinuousQueryManager(
         return _Draft(
             replace(named, into=_output_stream(request, named), variables=names), plan.streams, plan.reads_static
         )
-
-    def _begins(self, request: ContinuousQueryRequest) -> int | None:
-        if request.begins is None:
-            return None
-        if self._beginnings is None:
-            raise errors.InvalidField("from", "from is not possible here: no events are retained")
-        return self._beginnings.position(request.begins)
 
     def _store(self, drafts: Sequence[_Draft], context: _RequestContext) -> list[int]:
         structures = {each.structure.key: each.structure for each in drafts if each.structure is not None}

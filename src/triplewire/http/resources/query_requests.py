@@ -5,33 +5,36 @@ Queries that differ only in constants are parsed once.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any
 
 from triplewire.continuous.join_network.layout import SLOTS
 from triplewire.continuous.structures import LiftedStructure, QueryStructure, lift_constants, query_structure
 from triplewire.continuous.windows.plans import WindowPlan, plan_windows
 from triplewire.http.openapi.documents import QueryRequestDocument
-from triplewire.http.resources.bodies import check_members
+from triplewire.http.resources.bodies import (
+    check_members,
+    check_query_size,
+    parse_choice,
+    parse_printable,
+    parse_stream,
+)
 from triplewire.http.resources.subscription_requests import BackfillStart
 from triplewire.matching.prepared_queries import PreparedQueries
 from triplewire.matching.shape_requests import ShapeRequest
-from triplewire.model.errors import BadRequest, BodyTooLarge, InvalidField, Unsupported
+from triplewire.model.errors import BadRequest, InvalidField, Unsupported
 from triplewire.model.subscriptions import LatePolicy, TimeDomain
-from triplewire.rdf.terms import HEADER_CHARACTERS
 from triplewire.sparql.algebra import Dataset
 from triplewire.sparql.conjunctions import Bind
 from triplewire.sparql.rspql import Registration, parse_registration
 from triplewire.sparql.syntax.lexer import SourceText, Token, unsupported
-from triplewire.sparql.syntax.queries import QUERY_BYTES
 from triplewire.sparql.syntax.windows import QUERY_WINDOW_DAYS, duration_microseconds
 from triplewire.sparql.traversal import pattern_variables
 from triplewire.storage.registry.ontologies import ONTOLOGY
 from triplewire.storage.registry.ports import Registry
-from triplewire.storage.registry.streams import check_stream_name
 from triplewire.storage.registry.subscriptions import SELECTOR_VALUES
 
 UNBOUNDED_FIELDS = ("semantics", "streams", "within", "span", "from")
@@ -44,8 +47,6 @@ _SECOND = 1_000_000
 _SECONDS_MOST = QUERY_WINDOW_DAYS * 86_400
 _SPAN_MOST = 2**53
 _NUMBERS = ("within", "span", "lateness")
-
-Choice = TypeVar("Choice", LatePolicy, TimeDomain)
 
 
 @dataclass(frozen=True)
@@ -75,16 +76,16 @@ class ContinuousQueryRequest:
         begins = value.get("from")
         return cls(
             text=_parse_text(value.get("query")),
-            name=_parse_name(value.get("name")),
+            name=None if value.get("name") is None else parse_printable("name", value["name"]),
             distinct=_parse_semantics(value.get("semantics")),
             streams=_parse_streams(value.get("streams")),
             within=_parse_seconds("within", value.get("within")),
             span=_parse_span(value.get("span")),
             begins=None if begins is None else BackfillStart.from_json(begins),
-            time=_parse_choice("time", value.get("time"), TimeDomain.ARRIVAL),
+            time=parse_choice("time", value.get("time"), TimeDomain.ARRIVAL),
             lateness=_parse_seconds("lateness", value.get("lateness"), least=0.0) or 0.0,
-            late=_parse_choice("late", value.get("late"), LatePolicy.DROP),
-            into=None if value.get("into") is None else _parse_stream("into", value["into"]),
+            late=parse_choice("late", value.get("late"), LatePolicy.DROP),
+            into=None if value.get("into") is None else parse_stream("into", value["into"]),
             given=frozenset(name for name in QueryRequestDocument.names() if value.get(name) is not None),
         )
 
@@ -115,18 +116,7 @@ def _parse_number(text: str) -> object:
 def _parse_text(given: object) -> str:
     if not isinstance(given, str) or not given.strip():
         raise InvalidField("query", "query must be the text of a query, in SPARQL or, with windows, in RSP-QL")
-    if len(given) * 4 > QUERY_BYTES and len(given.encode(errors="replace")) > QUERY_BYTES:
-        raise BodyTooLarge("the query", QUERY_BYTES)
-    return given
-
-
-def _parse_name(given: object) -> str | None:
-    if given is None:
-        return None
-    most = HEADER_CHARACTERS
-    if not isinstance(given, str) or not given or len(given) > most or not given.isprintable():
-        raise InvalidField("name", f"name is printable text of 1 to {most} characters, not {given!r}")
-    return given
+    return check_query_size(given)
 
 
 def _parse_semantics(given: object) -> bool:
@@ -147,16 +137,7 @@ def _parse_streams(given: object) -> tuple[str, ...] | None:
         raise InvalidField("streams", f"streams must be a list of names, not {given!r}")
     if len(named) > SELECTOR_VALUES:
         raise InvalidField("streams", f"streams lists {len(named)} names, over the limit of {SELECTOR_VALUES}")
-    return tuple(sorted({_parse_stream("streams", each) for each in named}))
-
-
-def _parse_stream(field: str, given: object) -> str:
-    if not isinstance(given, str):
-        raise InvalidField(field, f"{field} must name a stream, not {given!r}")
-    try:
-        return check_stream_name(given)
-    except BadRequest as error:
-        raise InvalidField(field, str(error)) from None
+    return tuple(sorted({parse_stream("streams", each) for each in named}))
 
 
 def _parse_seconds(field: str, given: object, least: float = 0.001) -> float | None:
@@ -181,15 +162,6 @@ def _parse_span(given: object) -> int | None:
     if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= _SPAN_MOST:
         raise InvalidField("span", f"span must be a number of positions from 1 to {_SPAN_MOST}, not {given!r}")
     return given
-
-
-def _parse_choice(field: str, given: object, default: Choice) -> Choice:
-    if given is None:
-        return default
-    known: Mapping[str, Choice] = {each.value: each for each in type(default)}
-    if not isinstance(given, str) or given not in known:
-        raise InvalidField(field, f"{field} must be one of {', '.join(known)}, not {given!r}")
-    return known[given]
 
 
 @dataclass(frozen=True)

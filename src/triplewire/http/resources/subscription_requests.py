@@ -17,18 +17,21 @@ import orjson
 
 from triplewire.http.openapi.documents import SubscriptionRequestDocument, WebhookDocument
 from triplewire.http.openapi.schemas import ABSENT, present
-from triplewire.http.resources.bodies import check_members
+from triplewire.http.resources.bodies import (
+    check_members,
+    check_query_size,
+    parse_choice,
+    parse_printable,
+    parse_stream,
+)
 from triplewire.matching import filters
 from triplewire.matching.event_history import EventReader, find_position
 from triplewire.matching.shape_requests import EventSelector, ShapeRequest
 from triplewire.model import START, Kind, format_position, parse_position
 from triplewire.model.clock import Clock
-from triplewire.model.errors import BadRequest, BodyTooLarge, InvalidField
+from triplewire.model.errors import BadRequest, InvalidField
 from triplewire.model.subscriptions import Names
-from triplewire.rdf.terms import HEADER_CHARACTERS
 from triplewire.security.webhooks import WEBHOOK_ATTEMPTS_MOST, AllowedNetworks, check_secret, new_secret, parse_target
-from triplewire.sparql.syntax.queries import QUERY_BYTES
-from triplewire.storage.registry.streams import check_stream_name
 from triplewire.storage.registry.subscriptions import (
     LEASE_SECONDS_LEAST,
     LEASE_SECONDS_MOST,
@@ -164,6 +167,15 @@ class BackfillStarts:
         return find_position(self._events, time, self._events.head()) + 1
 
 
+def resolve_start(start: BackfillStart | None, starts: BackfillStarts | None) -> int | None:
+    """The first position of a backfill, if there is one. Raises InvalidField, also where no events are retained."""
+    if start is None:
+        return None
+    if starts is None:
+        raise InvalidField("from", "from is not possible here: no events are retained")
+    return starts.position(start)
+
+
 def _parse_time(text: str) -> int:
     try:
         return (datetime.fromisoformat(text) - _EPOCH) // timedelta(microseconds=1)
@@ -226,7 +238,7 @@ class SubscriptionRequest:
         }
         given["begins"] = None if value.get("from") is None else BackfillStart.from_json(value["from"])
         given["webhook"] = None if value.get("webhook") is None else WebhookRequest.from_json(value["webhook"])
-        return cls(text, _parse_kind(value), **given)
+        return cls(text, parse_choice("kind", value.get("kind"), Kind.SIGNAL), **given)
 
     @property
     def asked(self) -> ShapeRequest:
@@ -315,47 +327,19 @@ def _parse_sparql(value: Mapping[str, Any], *, alone: bool) -> str | None:
     if not isinstance(text, str) or not text.strip():
         others = ", ".join(("filter", "filters", "template", *NARROWING))
         raise InvalidField("sparql", f"sparql must be the text of a query; without it, give one of {others}")
-    if len(text) * 4 > QUERY_BYTES and len(text.encode(errors="replace")) > QUERY_BYTES:
-        raise BodyTooLarge("the query", QUERY_BYTES)
-    return text
-
-
-def _parse_kind(value: Mapping[str, Any]) -> Kind:
-    given = value.get("kind")
-    if given is None:
-        return Kind.SIGNAL
-    if not isinstance(given, str) or given not in _KINDS:
-        raise InvalidField("kind", f"kind must be one of {', '.join(_KINDS)}, not {given!r}")
-    return _KINDS[given]
-
-
-_KINDS = {kind.value: kind for kind in Kind}
+    return check_query_size(text)
 
 
 def _parse_names(field: str, given: object) -> str | tuple[str, ...]:
     """One name, or several without duplicates, sorted: equal sets are shared."""
+    parse = parse_stream if field == "stream" else parse_printable
     if isinstance(given, str):
-        return _parse_name(field, given)
+        return parse(field, given)
     if not isinstance(given, list) or not given or not all(isinstance(each, str) for each in given):
         raise InvalidField(field, f"{field} must be a text or a list of texts, not {given!r}")
     if len(given) > SELECTOR_VALUES:
         raise InvalidField(field, f"{field} lists {len(given)} texts, over the limit of {SELECTOR_VALUES}")
-    return tuple(sorted({_parse_name(field, each) for each in given}))
-
-
-def _parse_name(field: str, text: str) -> str:
-    if field == "stream":
-        return _parse_stream(text)
-    if not text or len(text) > HEADER_CHARACTERS or not text.isprintable():
-        raise InvalidField(field, f"{field} is printable text of 1 to {HEADER_CHARACTERS} characters, not {text!r}")
-    return text
-
-
-def _parse_stream(text: str) -> str:
-    try:
-        return check_stream_name(text)
-    except BadRequest as error:
-        raise InvalidField("stream", str(error)) from None
+    return tuple(sorted({parse(field, each) for each in given}))
 
 
 def _as_tuple(names: Names) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from triplewire.http.resources.subscription_requests import (
     SubscriptionRequest,
     TemplateInstance,
     WebhookRegistrar,
+    resolve_start,
 )
 from triplewire.http.resources.templates import TemplateManager, fill_values
 from triplewire.matching.canonical_form import ConstantSymmetries
@@ -242,11 +243,7 @@ class SubscriptionManager(
 
     def begins(self, request: SubscriptionRequest) -> int | None:
         """The first position of the backfill, if there is one. Raises InvalidField for a future position."""
-        if request.begins is None:
-            return None
-        if self._beginnings is None:
-            raise errors.InvalidField("from", "from is not possible here: no events are retained")
-        return self._beginnings.position(request.begins)
+        return resolve_start(request.begins, self._beginnings)
 
     def end(self, id: str, by: Principal = EVERYONE) -> None:
         """End a subscription: it sees no later events. Raises NotFound."""

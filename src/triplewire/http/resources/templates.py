@@ -14,18 +14,18 @@ from aiohttp import web
 from triplewire.http.openapi import resource_operations, routes_of
 from triplewire.http.openapi.documents import PARAMETER_TYPES, TemplateDocument, TemplateRequestDocument
 from triplewire.http.resources import registry_resource as resource
-from triplewire.http.resources.bodies import JSON, SUBSCRIPTION_BODY_BYTES, check_members, read_json
+from triplewire.http.resources.bodies import JSON, SUBSCRIPTION_BODY_BYTES, check_members, check_query_size, read_json
 from triplewire.http.resources.bulk import NDJSON
 from triplewire.http.resources.registry_resource import RegistryResource
 from triplewire.matching.prepared_queries import substitute_terms
 from triplewire.matching.shapes import lift
 from triplewire.model import format_position
-from triplewire.model.errors import BadRequest, BodyTooLarge, InputError, InvalidField, TriplewireError
+from triplewire.model.errors import BadRequest, InputError, InvalidField, TriplewireError
 from triplewire.model.terms import XSD, is_iri, is_literal, literal, parse_literal
 from triplewire.security import EVERYONE, Principal
 from triplewire.sparql import Family, family_of, parse_query
 from triplewire.sparql.syntax.lexer import SourceText
-from triplewire.sparql.syntax.queries import QUERY_BYTES, parse_term
+from triplewire.sparql.syntax.queries import parse_term
 from triplewire.storage.registry.codec import check_name
 from triplewire.storage.registry.subscriptions import (
     TEMPLATE,
@@ -152,9 +152,7 @@ def _parse_template(name: str, value: object) -> QueryTemplate:
     text = value.get("sparql")
     if not isinstance(text, str) or not text.strip():
         raise InvalidField("sparql", "sparql must hold the text of a query with $parameters")
-    if len(text.encode(errors="replace")) > QUERY_BYTES:
-        raise BodyTooLarge("the query", QUERY_BYTES)
-    template = QueryTemplate(name, text, _parse_parameters(text, value.get("parameters")))
+    template = QueryTemplate(name, check_query_size(text), _parse_parameters(text, value.get("parameters")))
     _check_instantiable(template)
     return template
 
