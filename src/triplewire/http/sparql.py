@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl
 
 import pyarrow as pa
@@ -197,17 +197,15 @@ def _sd(name: str) -> str:
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
 class SparqlEndpoint:
     """`GET /sparql` and `POST /sparql`."""
 
-    def __init__(
-        self, service: SparqlService, policies: PolicyStore, threads: ThreadPool, *, federated: bool = False
-    ) -> None:
-        """`federated` is whether SERVICE may ask any endpoint."""
-        self._service = service
-        self._policies = policies
-        self._threads = threads
-        self._federated = federated
+    service: SparqlService
+    policies: PolicyStore
+    threads: ThreadPool
+    federated: bool = False
+    """Whether SERVICE may ask any endpoint."""
 
     def routes(self) -> list[web.RouteDef]:
         return routes_of(self.get, self.post)
@@ -217,7 +215,7 @@ class SparqlEndpoint:
         """Answer a query; without one, with the service description."""
         asked = await parse_query_request(request)
         if asked is None:
-            return describe_service(request, read_accept(request), federated=self._federated)
+            return describe_service(request, read_accept(request), federated=self.federated)
         return await self._answer(request, asked)
 
     @serves(resource_operations.SPARQL_POST)
@@ -228,9 +226,9 @@ class SparqlEndpoint:
         return await self._answer(request, asked)
 
     async def _answer(self, request: web.Request, asked: HistoryRequest) -> web.StreamResponse:
-        policy = (await self._threads.run(self._policies.current)).policy
+        policy = (await self.threads.run(self.policies.current)).policy
         visibility = visibility_of(caller(request), Verb.QUERY, policy)
-        answer = await self._service.ask(asked if visibility is None else replace(asked, visibility=visibility))
+        answer = await self.service.ask(asked if visibility is None else replace(asked, visibility=visibility))
         try:
             return await _stream_answer(request, answer)
         finally:

@@ -257,24 +257,16 @@ class LdesPage:
     complete: bool
 
 
+@dataclass(frozen=True)
 class LdesHistories:
     """Serves the nodes of histories, each in bounded time, wherever their events are stored."""
 
-    def __init__(
-        self,
-        log: SegmentedLog,
-        backlog: TieredHistory,
-        workers: ThreadPool,
-        promises: FindPromise,
-        visibility: CurrentVisibility,
-        fanout: int = LDES_FANOUT,
-    ) -> None:
-        self._log = log
-        self._backlog = backlog
-        self._workers = workers
-        self._promises = promises
-        self._visibility = visibility
-        self._fanout = fanout
+    log: SegmentedLog
+    history: TieredHistory
+    workers: ThreadPool
+    promises: FindPromise
+    visibility: CurrentVisibility
+    fanout: int = LDES_FANOUT
 
     def routes(self) -> list[web.RouteDef]:
         return routes_of(self.view, self.node)
@@ -294,7 +286,7 @@ class LdesHistories:
     async def _answer(self, request: web.Request, node: TreeNode | None) -> web.Response:
         syntax = choose_syntax(request.headers.get("Accept"), TRIG)
         at = LdesAddresses(str(request.url.origin()), check_stream_name(request.match_info["stream"]))
-        page = await self._workers.run(self.page, at, node, syntax, caller(request))
+        page = await self.workers.run(self.page, at, node, syntax, caller(request))
         seconds = LDES_PAGE_SECONDS if page.complete else LDES_OPEN_PAGE_SECONDS
         kept = CacheableDocument(page.body, syntax.media_type, seconds, fixed=page.complete)
         return respond_conditionally(request, kept, caller(request), links=[f'<{at.view}>; rel="collection"'])
@@ -303,12 +295,12 @@ class LdesHistories:
         self, at: LdesAddresses, node: TreeNode | None, syntax: Syntax, principal: Principal = EVERYONE
     ) -> LdesPage:
         """The root, or another node, as a principal sees it. Raises NotFound or Gone."""
-        volume, visible = self._log.volume(at.name), self._visibility.find(principal)
+        volume, visible = self.log.volume(at.name), self.visibility.find(principal)
         if volume is None or (visible is not None and at.name not in visible.streams):
             raise NotFound(f"nothing was ever published to {at.name}")
-        tree, lost = HistoryTree(volume, self._fanout), self._backlog.lost(at.name)
+        tree, lost = HistoryTree(volume, self.fanout), self.history.lost(at.name)
         if node is None:
-            lines = [*write_node(at, None, complete=False), *write_view(at, self._promises(at.name))]
+            lines = [*write_node(at, None, complete=False), *write_view(at, self.promises(at.name))]
             lines += self._relations(at, None, tree, lost)
             return LdesPage(write_document("".join(lines), syntax), complete=False)
         self._check(at.name, node, tree, lost)
@@ -326,12 +318,12 @@ class LdesHistories:
             raise Gone(f"the events of page {node} of {stream} are no longer retained; begin at /streams/{stream}/ldes")
 
     def _relations(self, at: LdesAddresses, node: TreeNode | None, tree: HistoryTree, lost: int) -> Iterator[str]:
-        branches = tree.branches(node or tree.root, lambda numbers: self._log.segments(at.name, numbers), lost)
+        branches = tree.branches(node or tree.root, lambda numbers: self.log.segments(at.name, numbers), lost)
         return write_relations(at, node, branches)
 
     def newest(self, stream: str, visible: Visibility | None) -> Iterator[dict[str, Any]]:
         """The events of the newest page, as far as they are visible."""
-        volume = self._log.volume(stream)
+        volume = self.log.volume(stream)
         if volume is not None and volume.segments:
             yield from self._entries(stream, self._leaf(volume, volume.segments - 1), visible)
 
@@ -345,7 +337,7 @@ class LdesHistories:
             after = first - 1
             while after < last:
                 # Gaps are not reported here: lost events are not on the page.
-                found = self._backlog.read(stream, after, last, ports.SEGMENT_EVENTS, known_loss=END)
+                found = self.history.read(stream, after, last, ports.SEGMENT_EVENTS, known_loss=END)
                 for entry in found.entries.to_pylist():
                     text = entry["text"] if visible is None else visible.redacted(stream, entry["event"], entry["text"])
                     if text is not None:
@@ -355,7 +347,7 @@ class LdesHistories:
     def _leaf(self, volume: StreamVolume, number: int) -> Segment:
         if volume.open is not None and number == volume.open.number:
             return volume.open
-        (leaf,) = self._log.segments(volume.stream, [number])
+        (leaf,) = self.log.segments(volume.stream, [number])
         return leaf
 
 

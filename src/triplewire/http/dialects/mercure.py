@@ -7,6 +7,7 @@ delivered as JSON-LD; any other data is stored and delivered as it came. `type` 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -89,27 +90,19 @@ _FORM = "application/x-www-form-urlencoded"
 _TOPICS = "a topic is the address of a stream, such as /streams/home, /streams/city-{id}, or *"
 
 
+@dataclass(frozen=True)
 class MercureHub:
     """A Mercure hub whose topics are streams."""
 
-    def __init__(
-        self,
-        streams: StreamEndpoint,
-        transports: Transports,
-        log: SegmentedLog,
-        publications: PublishEndpoint,
-        workers: ThreadPool,
-        most: int = stream_operations.CONNECTION_SOURCES,
-        page: int = PAGE_ENTRIES,
-    ) -> None:
-        """`most` is the number of streams of one connection, `page` of those that are looked at together."""
-        self._streams = streams
-        self._transports = transports
-        self._log = log
-        self._publications = publications
-        self._workers = workers
-        self._most = most
-        self._page = page
+    streams: StreamEndpoint
+    transports: Transports
+    log: SegmentedLog
+    publications: PublishEndpoint
+    workers: ThreadPool
+    most: int = stream_operations.CONNECTION_SOURCES
+    """Streams of one connection."""
+    page: int = PAGE_ENTRIES
+    """Streams that a pattern reads at once."""
 
     def routes(self) -> list[web.RouteDef]:
         return routes_of(self.subscribe, self.publish)
@@ -121,14 +114,14 @@ class MercureHub:
         if not patterns:
             raise BadRequest(f"give at least one ?topic=; {_TOPICS}")
         names = await self._find_streams(patterns, caller(request))
-        self._transports.acceptor.check_space()
+        self.transports.acceptor.check_space()
         text = request.headers.get("Last-Event-ID") or request.query.get("lastEventID")
-        asked, mark = (None, None) if text is None else _parse_resumption(text)
-        subjects = [await self._streams.subject(name, asked, caller(request)) for name in names]
+        asked, token = (None, None) if text is None else _parse_resumption(text)
+        subjects = [await self.streams.subject(name, asked, caller(request)) for name in names]
         head = min([each.after for each in subjects], default=None)
-        if mark is None:
-            mark = ResumeToken(await self._transports.acceptor.head() if head is None else head)
-        return await self._transports.serve_format(request, subjects, mark, MERCURE)
+        if token is None:
+            token = ResumeToken(await self.transports.acceptor.head() if head is None else head)
+        return await self.transports.serve_format(request, subjects, token, MERCURE)
 
     async def _find_streams(self, patterns: list[str], principal: Principal) -> list[str]:
         """The streams of topics. A stream that is named must be granted; a pattern covers those that are."""
@@ -136,16 +129,16 @@ class MercureHub:
         for name in single:
             principal.require(Verb.CONSUME, name)
         wide = [Grant(Verb.CONSUME, each) for each in patterns if each.endswith(ALL_STREAMS)]
-        found = await self._workers.run(self._find_covered, wide, principal) if wide else []
+        found = await self.workers.run(self._find_covered, wide, principal) if wide else []
         names = list(dict.fromkeys([*single, *found]))
-        if len(names) > self._most:
-            raise BadRequest(f"{len(names)} streams are too many for one connection; name at most {self._most}")
+        if len(names) > self.most:
+            raise BadRequest(f"{len(names)} streams are too many for one connection; name at most {self.most}")
         return names
 
     def _find_covered(self, wide: list[Grant], principal: Principal) -> list[str]:
         """The streams that patterns cover and grants allow. The search stops above the limit."""
         found, after = list[str](), ""
-        while len(found) <= self._most and (volumes := self._log.volumes(after, self._page)):
+        while len(found) <= self.most and (volumes := self.log.volumes(after, self.page)):
             after = volumes[-1].stream
             meant = (each.stream for each in volumes if any(grant.covers(each.stream) for grant in wide))
             found += [name for name in meant if principal.may(Verb.CONSUME, name)]
@@ -166,7 +159,7 @@ class MercureHub:
         events = parse_update(form["data"], id, type, new_id())
         given = frozenset({id} if id else ())
         item = PublishItem(1, 0, Publication(stream, events, given=given))
-        (result,) = await self._publications.store([item], caller(request))
+        (result,) = await self.publications.store([item], caller(request))
         if isinstance(result.answer, TriplewireError):
             raise result.answer
         return web.Response(text=format_position(result.positions[-1]))
@@ -194,5 +187,5 @@ def _topic_pattern(topic: str) -> str:
 
 
 def _parse_resumption(text: str) -> tuple[ResumeRequest, ResumeToken]:
-    mark = ResumeToken.parse(text)
-    return ResumeRequest(text, position=mark.cursor), mark
+    token = ResumeToken.parse(text)
+    return ResumeRequest(text, position=token.cursor), token

@@ -6,7 +6,7 @@ headers (RFC 8288) and the API catalog (RFC 9727).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import orjson
@@ -85,27 +85,18 @@ def _parse_keywords(value: Any) -> tuple[str, ...]:  # noqa: ANN401
     return tuple(_parse_text("keywords", each) or "" for each in value)
 
 
+@dataclass(frozen=True)
 class StreamListing:
     """Endpoints that list and describe the streams that a principal may see."""
 
-    def __init__(
-        self,
-        profiles: StreamProfiles,
-        visibility: CurrentVisibility,
-        edges: EdgeStatusReporter,
-        registry: Registry,
-        statistics: Callable[[], DatasetStatistics | None],
-        workers: ThreadPool,
-        page: int = CATALOG_STREAMS,
-    ) -> None:
-        """`page` is the number of streams of a page, at most."""
-        self._profiles = profiles
-        self._visibility = visibility
-        self._edges = edges
-        self._registry = registry
-        self._statistics = statistics
-        self._workers = workers
-        self._streams = page
+    profiles: StreamProfiles
+    visibility: CurrentVisibility
+    edges: EdgeStatusReporter
+    registry: Registry
+    statistics: Callable[[], DatasetStatistics | None]
+    workers: ThreadPool
+    page: int = CATALOG_STREAMS
+    """Streams of a page, at most."""
 
     def routes(self) -> list[web.RouteDef]:
         return routes_of(self.streams, self.about, self.put, self.void)
@@ -114,10 +105,10 @@ class StreamListing:
     async def streams(self, request: web.Request) -> web.Response:
         """A page of streams, by name; the JSON has the traffic of all edges."""
         after, base = request.query.get("cursor", ""), origin_of(request)
-        found, more, visible = await self._workers.run(self._page, after, caller(request))
+        found, more, visible = await self.workers.run(self._page, after, caller(request))
         links = [] if more is None else [f'<{base}/streams?cursor={more}>; rel="next"']
         if prefers_json(request):
-            body = orjson.dumps(await self._workers.run(self._traffic, base, found, visible))
+            body = orjson.dumps(await self.workers.run(self._traffic, base, found, visible))
             return respond_conditionally(request, CacheableDocument(body, JSON, 1), caller(request), links)
         return self._respond(request, write_catalog(base, found), links)
 
@@ -125,7 +116,7 @@ class StreamListing:
     async def about(self, request: web.Request) -> web.Response:
         """One stream. Raises NotFound."""
         stream, base = check_stream_name(request.match_info["stream"]), origin_of(request)
-        found = await self._workers.run(self._find, stream, caller(request))
+        found = await self.workers.run(self._find, stream, caller(request))
         if prefers_json(request):
             return respond_conditionally(
                 request, CacheableDocument(orjson.dumps(profile_document(found, base)), JSON, 1), caller(request)
@@ -136,13 +127,13 @@ class StreamListing:
     async def put(self, request: web.Request) -> web.Response:
         """Replace the description of a stream. Raises InvalidField or BadRequest."""
         stream, about = check_stream_name(request.match_info["stream"]), parse_description(await request.read())
-        await self._workers.run(self._registry.put, [(ABOUT, stream, description_to_value(about))])
+        await self.workers.run(self.registry.put, [(ABOUT, stream, description_to_value(about))])
         return web.Response(body=orjson.dumps({"stream": stream, **description_to_value(about)}), content_type=JSON)
 
     @serves(stream_operations.VOID)
     async def void(self, request: web.Request) -> web.Response:
         """The dataset of all events."""
-        found = await self._workers.run(self._count, caller(request))
+        found = await self.workers.run(self._count, caller(request))
         return self._respond(request, write_void(origin_of(request), found))
 
     def _respond(self, request: web.Request, lines: Iterable[str], links: Sequence[str] = ()) -> web.Response:
@@ -151,23 +142,23 @@ class StreamListing:
         return respond_conditionally(request, kept, caller(request), links)
 
     def _page(self, after: str, principal: Principal) -> tuple[list[StreamProfile], str | None, Visibility | None]:
-        visible = self._visibility.find(principal)
-        return *self._profiles.page(after, self._streams, visible), visible
+        visible = self.visibility.find(principal)
+        return *self.profiles.page(after, self.page, visible), visible
 
     def _find(self, stream: str, principal: Principal) -> StreamProfile:
-        found = self._profiles.find(stream, self._visibility.find(principal))
+        found = self.profiles.find(stream, self.visibility.find(principal))
         if found is None:
             raise NotFound(f"nothing was ever published to {stream}, and it has no description")
         return found
 
     def _count(self, principal: Principal) -> DatasetStatistics | None:
-        return None if self._visibility.find(principal) is not None else self._statistics()
+        return None if self.visibility.find(principal) is not None else self.statistics()
 
     def _traffic(self, base: str, found: Sequence[StreamProfile], visible: Visibility | None) -> dict[str, Any]:
         """Streams with the traffic of all edges, unless that would reveal hidden events."""
         if visible is not None and not visible.leaves_streams:
             return {"streams": [profile_document(each, base) for each in found]}
-        statuses = [self._edges.own(), *self._edges.others()]
+        statuses = [self.edges.own(), *self.edges.others()]
         flows = {
             flow.stream: asdict(flow) for flow in sum_by_stream(flow for each in statuses for flow in each.streams)
         }

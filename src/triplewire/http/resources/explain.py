@@ -52,39 +52,39 @@ class MatchExplanation:
         return late + self.explanation.text()
 
 
+@dataclass(frozen=True)
 class SubscriptionExplainer:
     """Runs subscriptions, existing and proposed, against events of the log."""
 
-    def __init__(self, subscriptions: SubscriptionManager, registry: Registry, log: EventReader, clock: Clock) -> None:
-        self._subscriptions = subscriptions
-        self._registry = registry
-        self._log = log
-        self._clock = clock
+    subscriptions: SubscriptionManager
+    registry: Registry
+    log: EventReader
+    clock: Clock
 
     def dry_run(self, request: SubscriptionRequest, by: Principal = EVERYONE) -> DryRun:
         """Match recent events. Raises what creating the subscription would raise."""
-        asked, loaded = self._subscriptions.asked(request), self._registry.list(ONTOLOGY)
-        visibility = self._subscriptions.visibility.find(by).visibility
+        asked, loaded = self.subscriptions.asked(request), self.registry.list(ONTOLOGY)
+        visibility = self.subscriptions.visibility.find(by).visibility
         query = build_query(asked) if request.entailment is None else entailed_query(asked, _ontology(loaded))
-        begins, meant = self._subscriptions.begins(request), canonical_form(query, solutions=asked.solutions)
-        return run_dry(meant, request.kind, self._log, self._clock, loaded, begins, visibility)
+        begins, meant = self.subscriptions.begins(request), canonical_form(query, solutions=asked.solutions)
+        return run_dry(meant, request.kind, self.log, self.clock, loaded, begins, visibility)
 
     def explain(self, id: str, event: str, by: Principal = EVERYONE) -> MatchExplanation:
         """Explain a match with an event, named by id or position, under the current ontologies and the owner's
         visibility. Raises NotFound, or QueryLimit if the event is too large to explain."""
-        subscription = self._subscriptions.find(id, by)
-        entry = self._entry(event, self._subscriptions.visibility.shown_by(subscription))
-        asked, loaded = query_asked_by(subscription), self._registry.list(ONTOLOGY)
+        subscription = self.subscriptions.find(id, by)
+        entry = self._entry(event, self.subscriptions.visibility.shown_by(subscription))
+        asked, loaded = query_asked_by(subscription), self.registry.list(ONTOLOGY)
         query, ontology = build_query(asked), _ontology(() if subscription.entailment is None else loaded)
         if asked.narrowing.vocabulary:
             # Inferred triples are outside the vocabulary: the query is rewritten instead.
             query, ontology = entailed_query(asked, ontology), _ontology(())
-        explanation = explain(query, entry, ontology=ontology, ontologies=loaded, clock=self._clock)
+        explanation = explain(query, entry, ontology=ontology, ontologies=loaded, clock=self.clock)
         return MatchExplanation(subscription, entry, explanation)
 
     def _entry(self, event: str, visibility: Visibility | None) -> dict[str, Any]:
         """The visible part of an event. One without a visible part raises the same NotFound as an unknown one."""
-        seen = VisibleEvents(self._log, visibility)
+        seen = VisibleEvents(self.log, visibility)
         try:
             position = parse_position(event)
         except BadRequest:
