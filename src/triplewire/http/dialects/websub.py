@@ -4,7 +4,7 @@
 subscriber                                hub
     │── POST /websub  hub.mode=subscribe ──▶│
     │◀───────────────────────────── 202 ────│
-    │◀── GET callback?hub.challenge=… ──────│   verification of wanted
+    │◀── GET callback?hub.challenge=… ──────│   verification of intent
     │── 200 and the challenge ─────────────▶│
     │◀── POST callback  an event ───────────│   until the lease is over
 ```
@@ -61,7 +61,7 @@ WEBSUB_BODY_BYTES: Final = 16_384
 """The form of a subscription: two URLs and a secret."""
 
 WEBSUB_VERIFICATIONS: Final = 64
-"""Concurrent verifications of wanted in one edge."""
+"""Concurrent verifications of intent in one edge."""
 
 
 class HubMode(StrEnum):
@@ -121,7 +121,7 @@ class HubRequest:
         return sha256(f"{self.topic.url}\n{self.callback}".encode()).hexdigest()[:32]
 
     def question(self) -> str:
-        """The URL of the verification of wanted."""
+        """The URL of the verification of intent."""
         asked = {"hub.mode": self.mode.value, "hub.topic": self.topic.url, "hub.challenge": self.challenge}
         asked |= {"hub.lease_seconds": str(self.lease)} if self.mode is HubMode.SUBSCRIBE else {}
         return _add_query(self.callback, asked)
@@ -156,7 +156,7 @@ logger = logging.getLogger(__name__)
 
 
 class WebSubHub:
-    """Accepts subscription requests, verifies their wanted, and registers webhooks for them."""
+    """Accepts subscription requests, verifies their intent, and registers webhooks for them."""
 
     def __init__(self, context: DeliveryContext, registry: Registry, log: EdgeLog) -> None:
         self._context = context
@@ -178,7 +178,7 @@ class WebSubHub:
         """202: the request is valid. The callback learns whether it is granted."""
         wanted = HubRequest.parsed(await _read_form(request), request.host, self._context.outbound.networks)
         if len(self.verifying) >= WEBSUB_VERIFICATIONS:
-            raise Unavailable("too many verifications of wanted are in progress; try again")
+            raise Unavailable("too many verifications of intent are in progress; try again")
         hub = str(request.url.with_path("/websub").with_query(None))
         task = asyncio.create_task(self._verify(wanted, hub, caller(request)))
         self.verifying.add(task)
