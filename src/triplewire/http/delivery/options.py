@@ -24,9 +24,8 @@ from typing import Final
 import zstandard
 from aiohttp import web
 
-from triplewire.http.formats.cloudevents import CLOUD_BATCH, CLOUD_EVENTS, ZTREAMY
+from triplewire.http.formats import rdf
 from triplewire.http.formats.messages import MessageFormat
-from triplewire.http.formats.rdf import JELLY, MESSAGE_LOGS, NQUADS_FORMAT, TRIG_FORMAT
 from triplewire.http.formats.sse import NDJSON, SSE, SSE_BY_EVENT, WEBSOCKET
 from triplewire.http.openapi.operations import LINGER_SECONDS_MOST
 from triplewire.model.errors import BadRequest, NotAcceptable
@@ -179,13 +178,13 @@ class LoopLoad:
 FORMATS: Sequence[MessageFormat] = (
     SSE,
     NDJSON,
-    NQUADS_FORMAT,
-    TRIG_FORMAT,
-    ZTREAMY,
-    CLOUD_EVENTS,
-    CLOUD_BATCH,
-    JELLY,
-    *MESSAGE_LOGS,
+    rdf.NQUADS_FORMAT,
+    rdf.TRIG_FORMAT,
+    rdf.ZTREAMY,
+    rdf.CLOUD_EVENTS,
+    rdf.CLOUD_BATCH,
+    rdf.JELLY,
+    *rdf.MESSAGE_LOGS,
 )
 """The first is the default."""
 

@@ -1,4 +1,5 @@
-"""RDF formats: endless N-Quads and TriG documents, RDF Message Logs, and Jelly frames.
+"""RDF formats: endless N-Quads and TriG documents, RDF Message Logs, Jelly frames, and envelopes (CloudEvents as JSON
+lines or as a batch for polls, and Ztreamy items).
 
 In text formats, positions and notices are comments, so that any parser reads the statements; in Jelly they are
 metadata of frames. An empty line ends each message.
@@ -10,17 +11,16 @@ metadata of frames. An empty line ends each message.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import orjson
 
-from triplewire.http.formats.messages import EntryPieces, MessageFormat, Notification, stream_token
-from triplewire.model import format_position
-from triplewire.rdf import N_QUADS, N_TRIPLES, TRIG, TURTLE, Syntax, to_ntriples
+from triplewire.http.formats.messages import EntryPieces, MessageFormat, Notification, format_time, stream_token
+from triplewire.model import Event, EventHeaders, format_position
+from triplewire.rdf import N_QUADS, N_TRIPLES, TRIG, TURTLE, Syntax, cloudevents, jelly, new_id, to_ntriples, ztreamy
 from triplewire.rdf.headers import HEADER_PROPERTIES, HeaderValues, format_headers
-from triplewire.rdf.jelly import MEDIA_TYPE, encode_frame
 from triplewire.rdf.messages import END, HEAD, message_media_type
 from triplewire.rdf.serializer import write_result_set
 
@@ -110,10 +110,139 @@ class JellyFormat(RdfFormat):
     comment = b"\x00"
 
     def _media_type(self, syntax: Syntax) -> str:
-        return MEDIA_TYPE
+        return jelly.MEDIA_TYPE
 
     def _message(self, name: str, fields: Mapping[str, Any], statements: str) -> bytes:
-        return encode_frame(statements, {"type": name.encode(), "data": orjson.dumps(fields)})
+        return jelly.encode_frame(statements, {"type": name.encode(), "data": orjson.dumps(fields)})
+
+
+_JSON = "application/json"
+_RESULTS = "application/sparql-results+json"
+_NOTICE = "urn:triplewire:notice"
+"""Id of Ztreamy items about the connection."""
+
+
+class CloudEventsFormat(MessageFormat):
+    """A CloudEvent on a line for each message. `twposition` is the position to resume from; a notice has a type such as
+    `dev.triplewire.gap`."""
+
+    name = "cloudevents"
+    media_type = cloudevents.STRUCTURED
+    comment = b"\n"
+    _end = b"\n"
+
+    def event(self, pieces: EntryPieces, position: int) -> bytes:
+        return self._message(to_cloud_event(pieces.entry(position), twposition=self._event_id(position)))
+
+    def notification(self, pieces: EntryPieces, notification: Notification) -> bytes:
+        entry = pieces.entry(notification.position)
+        attributes = {
+            "twposition": self._notification_id(notification),
+            f"tw{notification.noun}": notification.id,
+            "twkind": notification.kind,
+        }
+        if notification.whole:
+            return self._message(to_cloud_event(entry, **attributes))
+        return self._message(_notification_event(entry, notification, attributes))
+
+    def notice(self, name: str, **fields: object) -> bytes:
+        attributes = {
+            "specversion": cloudevents.VERSION,
+            "id": new_id(),
+            "source": "/",
+            "type": cloudevents.NOTICES + name,
+        }
+        if "position" in fields:
+            attributes["twposition"] = str(fields["position"])
+        return self._message(cloudevents.CloudEvent(attributes, _JSON, orjson.dumps(fields)))
+
+    def _message(self, event: cloudevents.CloudEvent) -> bytes:
+        return cloudevents.write_structured(event) + self._end
+
+
+class CloudEventsBatchFormat(CloudEventsFormat):
+    """CloudEvents as the elements of an array."""
+
+    name = "cloudevents-batch"
+    media_type = cloudevents.BATCH
+    endless = False
+    _end = b",\n"
+
+    def document(self, messages: Sequence[bytes]) -> bytes:
+        return b"[%b]\n" % b"".join(messages).removesuffix(self._end)
+
+
+def to_cloud_event(entry: Mapping[str, Any], **attributes: str) -> cloudevents.CloudEvent:
+    """Return a log entry as a CloudEvent with extension attributes."""
+    headers = EventHeaders(entry["source"], entry["application"], entry["time"], extensions=_extensions(entry))
+    return cloudevents.make_cloud_event(Event(entry["event"], entry["text"], headers), entry["stream"], **attributes)
+
+
+def _extensions(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return orjson.loads(entry["extensions"]) if entry.get("extensions") else {}
+
+
+def _notification_event(
+    entry: Mapping[str, Any], notification: Notification, attributes: Mapping[str, str]
+) -> cloudevents.CloudEvent:
+    """Return a match as a CloudEvent whose subject is the event that matched."""
+    standard = {
+        "specversion": cloudevents.VERSION,
+        "id": format_position(notification.position),
+        "source": notification.path,
+        "type": f"{cloudevents.NOTICES}notification",
+        "subject": entry["event"],
+        "time": format_time(entry["time"]),
+        "twstream": entry["stream"],
+    }
+    media_type, body = _content(notification.content)
+    return cloudevents.CloudEvent({**standard, **attributes}, media_type if body else None, body)
+
+
+def _content(content: Mapping[str, Any]) -> tuple[str, bytes]:
+    """Return the media type and the body of a notification; an empty body for one without solutions."""
+    if "graph" in content:
+        return content.get("format", N_TRIPLES.media_type), content["graph"].encode()
+    if "results" in content:
+        return _RESULTS, orjson.dumps(content["results"])
+    return _JSON, orjson.dumps(content) if content else b""
+
+
+class ZtreamyFormat(MessageFormat):
+    """A Ztreamy item for each message: headers, an empty line, a body. `Position` is the position to resume from;
+    notifications have `Subscription` and `Kind`, notices `Notice` and JSON in the body."""
+
+    name = "ztreamy"
+    media_type = ztreamy.MEDIA_TYPE
+    comment = b"\n"
+
+    def event(self, pieces: EntryPieces, position: int) -> bytes:
+        entry = pieces.entry(position)
+        return ztreamy.encode_event_item(
+            entry["event"], entry["text"], _event_headers(entry, Position=self._event_id(position))
+        )
+
+    def notification(self, pieces: EntryPieces, notification: Notification) -> bytes:
+        entry = pieces.entry(notification.position)
+        headers = {
+            "Position": self._notification_id(notification),
+            notification.noun.title(): notification.id,
+            "Kind": notification.kind,
+        }
+        if notification.whole:
+            return ztreamy.encode_event_item(entry["event"], entry["text"], _event_headers(entry, **headers))
+        syntax, body = _content(notification.content)
+        return ztreamy.encode_item(entry["event"], _event_headers(entry, syntax, **headers), body)
+
+    def notice(self, name: str, **fields: object) -> bytes:
+        return ztreamy.encode_item(
+            _NOTICE, EventHeaders(syntax=_JSON, extensions={"Notice": name}), orjson.dumps(fields)
+        )
+
+
+def _event_headers(entry: Mapping[str, Any], syntax: str = N_TRIPLES.media_type, **more: str) -> EventHeaders:
+    extensions = {**_extensions(entry), **more}
+    return EventHeaders(entry["source"], entry["application"], entry["time"], syntax, extensions)
 
 
 NQUADS_FORMAT = RdfFormat("nquads", N_QUADS)
@@ -125,3 +254,6 @@ MESSAGE_LOGS = (
     MessageLogFormat("messages-ntriples", N_TRIPLES),
 )
 JELLY = JellyFormat("jelly", N_QUADS)
+CLOUD_EVENTS = CloudEventsFormat()
+CLOUD_BATCH = CloudEventsBatchFormat()
+ZTREAMY = ZtreamyFormat()
