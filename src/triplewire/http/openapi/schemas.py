@@ -219,7 +219,9 @@ SHARED_SCHEMAS: dict[str, Schema] = {
             **dict.fromkeys(("line", "column", "refusals"), COUNT),
             **dict.fromkeys(("excerpt", "field", "construct"), STRING),
             **dict.fromkeys(("limit", "retry_after"), NUMBER),
-            **{"known": TEXTS, "position": ref(POSITION), "refused": array_schema(ref("Refusal"))},
+            "known": TEXTS,
+            "position": ref(POSITION),
+            "refused": array_schema(ref("Refusal")),
         },
         description="A problem (RFC 9457): the error, its place in the input, and what would be right.",
     ),
@@ -232,8 +234,9 @@ SHARED_SCHEMAS: dict[str, Schema] = {
     "Receipt": object_schema(
         {"events": COUNT, "first": ref(POSITION), "last": ref(POSITION), "position": ref(POSITION)},
         optional={
-            **{"stream": ref("StreamName"), "repeated": COUNT},
-            **{"refused": array_schema(ref("Refusal")), "refusals": COUNT},
+            "stream": ref("StreamName"),
+            "refused": array_schema(ref("Refusal")),
+            **dict.fromkeys(("repeated", "refusals"), COUNT),
         },
         description="The result of a publish request: everything that was accepted is durable.",
     ),
@@ -246,7 +249,8 @@ SHARED_SCHEMAS: dict[str, Schema] = {
         {},
         optional={
             **dict.fromkeys(("event", "time", "format", "body"), STRING),
-            **{"source": nullable(STRING), "application": nullable(STRING), "headers": OBJECT},
+            **dict.fromkeys(("source", "application"), nullable(STRING)),
+            "headers": OBJECT,
         },
         description="An event on a line: as subscribers receive it, or a JSON-LD document.",
     ),

@@ -8,7 +8,7 @@ from typing import Final
 
 from triplewire.http.openapi import operations
 from triplewire.http.openapi.operations import BodyContent, Operation, Parameter, header_parameter, json_body, repeated
-from triplewire.http.openapi.schemas import POSITION, enum_schema, ref
+from triplewire.http.openapi.schemas import CLIENT_MESSAGE_SCHEMAS, POSITION, enum_schema, ref
 from triplewire.rdf import SYNTAXES
 from triplewire.rdf.envelopes import ENVELOPES
 from triplewire.rdf.messages import MESSAGE_SYNTAXES, message_media_type
@@ -152,11 +152,7 @@ GATHER = Operation(
     answers=_STREAM_ANSWERS,
     problems=(400, 403, 404, 406, 503),
     sends=("EventMessage", "NotificationMessage", "AnswerMessage", "EndMessage", "LeftMessage", *_NOTICES),
-    receives=(
-        "AcknowledgeMessage",
-        *("SubscribeMessage", "UnsubscribeMessage", "StreamMessage", "UnstreamMessage", "QueryMessage"),
-        "UnqueryMessage",
-    ),
+    receives=tuple(CLIENT_MESSAGE_SCHEMAS),
 )
 READ = Operation(
     "GET /events",
