@@ -120,9 +120,7 @@ async def broker(
 
     def whole(parts: EdgeParts) -> EdgeParts:
         chronicle = EventHistory(parts.log, archive)
-        subscriptions = SubscriptionManager(
-            parts.registry, parts.clock, beginnings=BackfillStarts(chronicle, parts.clock)
-        )
+        subscriptions = SubscriptionManager(parts.registry, parts.clock, starts=BackfillStarts(chronicle, parts.clock))
         insights = SubscriptionExplainer(subscriptions, parts.registry, chronicle, parts.clock)
         served = [
             *registry_routes(subscriptions, OntologyManager(parts.registry), insights),

@@ -240,14 +240,14 @@ def _resource_routes(
         registry,
         clock,
         head=stores.log.head,
-        beginnings=starts,
+        starts=starts,
         webhooks=WebhookRegistrar(stores.webhooks, outbound.networks),
     )
     queries = ContinuousQueryManager(
         registry,
         clock,
         lambda stream: stores.log.volume(stream) is not None,
-        beginnings=starts,
+        starts=starts,
         figures=partial(_query_figures, settings),
     )
     policies = PolicyStore(registry, PolicyListeners((subscriptions.visibility, queries)))

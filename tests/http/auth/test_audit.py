@@ -63,9 +63,7 @@ async def watched(folder: Path, most_waiting: int = AUDIT_WAITING) -> AsyncItera
         for name, allow in (("boss", "*"), ("guest", "consume:home")):
             made, text = tokens.create(TokenRequest(name, (allow,)))
             found[name] = made.id, text
-        subscriptions = SubscriptionManager(
-            parts.registry, parts.clock, beginnings=BackfillStarts(parts.log, parts.clock)
-        )
+        subscriptions = SubscriptionManager(parts.registry, parts.clock, starts=BackfillStarts(parts.log, parts.clock))
         insights = SubscriptionExplainer(subscriptions, parts.registry, parts.log, parts.clock)
         found["witness"] = AuditMiddleware(audits, parts.clock, ClientAddresses().address, most_waiting)
         served = [

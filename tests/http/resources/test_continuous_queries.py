@@ -55,7 +55,7 @@ def service(stores: Twin) -> ContinuousQueryManager:
         stores.clock,
         lambda stream: stores.log.volume(stream) is not None,
         new_id=lambda: f"q{next(numbers)}",
-        beginnings=BackfillStarts(stores.log, stores.clock),
+        starts=BackfillStarts(stores.log, stores.clock),
     )
 
 

@@ -30,9 +30,9 @@ TEXT = PLAIN.format("a", 1)
 @asynccontextmanager
 async def controlled(figures: Callable[[str], Mapping[str, Any] | None] = lambda id: None) -> AsyncIterator[House]:
     def with_queries(parts: EdgeParts) -> EdgeParts:
-        beginnings = BackfillStarts(parts.log, parts.clock)
+        starts = BackfillStarts(parts.log, parts.clock)
         known = lambda stream: parts.log.volume(stream) is not None  # noqa: E731
-        queries = ContinuousQueryManager(parts.registry, parts.clock, known, beginnings=beginnings, figures=figures)
+        queries = ContinuousQueryManager(parts.registry, parts.clock, known, starts=starts, figures=figures)
         return replace(parts, routes=continuous_queries.query_routes(queries))
 
     async with house(change=with_queries) as at:

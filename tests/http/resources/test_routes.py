@@ -30,8 +30,8 @@ QUERY = "SELECT ?s { ?s <urn:p> 1 }"
 @asynccontextmanager
 async def controlled() -> AsyncIterator[House]:
     def with_control(parts: EdgeParts) -> EdgeParts:
-        beginnings = BackfillStarts(parts.log, parts.clock)
-        subscriptions = SubscriptionManager(parts.registry, parts.clock, beginnings=beginnings)
+        starts = BackfillStarts(parts.log, parts.clock)
+        subscriptions = SubscriptionManager(parts.registry, parts.clock, starts=starts)
         insights = SubscriptionExplainer(subscriptions, parts.registry, parts.log, parts.clock)
         made = [
             *registry_routes(subscriptions, OntologyManager(parts.registry), insights),

@@ -183,7 +183,7 @@ async def scene(
         subscriptions = SubscriptionManager(
             parts.registry,
             parts.clock,
-            beginnings=BackfillStarts(parts.log, parts.clock),
+            starts=BackfillStarts(parts.log, parts.clock),
             webhooks=WebhookRegistrar(kept, networks),
         )
         insights = SubscriptionExplainer(subscriptions, parts.registry, parts.log, parts.clock)

@@ -105,11 +105,11 @@ class Frames:
         last = bisect_right(self.positions, position)
         return Frames(self.positions[:last], self.parts[:last])
 
-    def with_position(self, reached: int, format: MessageFormat) -> Frames:
-        """Append the position that was reached, unless the last message has it."""
-        if self.positions and self.positions[-1] >= reached:
+    def with_position(self, position: int, format: MessageFormat) -> Frames:
+        """Append a position, unless the last message has it."""
+        if self.positions and self.positions[-1] >= position:
             return self
-        return Frames([*self.positions, reached], [*self.parts, format.position(reached)])
+        return Frames([*self.positions, position], [*self.parts, format.position(position)])
 
     def with_prefix(self, notice: bytes) -> Frames:
         """Put a notice before the first message, of which there must be one."""

@@ -72,16 +72,16 @@ class ContinuousQueryManager(
         clock: Clock,
         published: Callable[[str], bool],
         new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
-        beginnings: BackfillStarts | None = None,
+        starts: BackfillStarts | None = None,
         figures: FindFigures = lambda id: None,
     ) -> None:
         """`published` returns whether a stream ever had events, `figures` the pipeline's statistics of a query.
-        Without `beginnings` queries have no backfill."""
+        Without `starts` queries have no backfill."""
         super().__init__(registry)
         self.figures = figures
         self._clock = clock
         self._new_id = new_id
-        self._beginnings = beginnings
+        self._starts = starts
         self._policies = PolicyStore(registry)
         self._flows = DataflowGraph(registry, published)
         self._texts = StructureCache()
@@ -130,7 +130,7 @@ class ContinuousQueryManager(
 
     def _unbounded(self, request: ContinuousQueryRequest, query: ContinuousQuery) -> _Draft:
         _check_fields(request, WINDOWED_FIELDS, "a query with windows, and this one has none")
-        taken, begins = self._texts.take(request.text), resolve_start(request.begins, self._beginnings)
+        taken, begins = self._texts.take(request.text), resolve_start(request.begins, self._starts)
         if request.into is not None and taken.form != "construct":
             raise errors.InvalidField(
                 "into", "only results of CONSTRUCT or of windows are published into a stream; subscribe to solutions"

@@ -217,16 +217,16 @@ class SubscriptionManager(
         clock: Clock,
         new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
         head: Callable[[], int] | None = None,
-        beginnings: BackfillStarts | None = None,
+        starts: BackfillStarts | None = None,
         webhooks: WebhookRegistrar | None = None,
     ) -> None:
-        """`head` returns the registry's newest position. Without `beginnings` subscriptions have no backfill, and
+        """`head` returns the registry's newest position. Without `starts` subscriptions have no backfill, and
         without `webhooks` no webhooks."""
         super().__init__(registry)
         self.sharing = SharingCounter(registry, head)
         self._clock = clock
         self._new_id = new_id
-        self._beginnings = beginnings
+        self._starts = starts
         self._webhooks = webhooks
         self.templates = TemplateManager(registry)
         self._entailments = SubscriptionEntailment(registry)
@@ -243,7 +243,7 @@ class SubscriptionManager(
 
     def begins(self, request: SubscriptionRequest) -> int | None:
         """The first position of the backfill, if there is one. Raises InvalidField for a future position."""
-        return resolve_start(request.begins, self._beginnings)
+        return resolve_start(request.begins, self._starts)
 
     def end(self, id: str, by: Principal = EVERYONE) -> None:
         """End a subscription: it sees no later events. Raises NotFound."""
