@@ -144,64 +144,56 @@ class HealthSources:
         return beat.state if lively else "stale"
 
 
+@dataclass(frozen=True)
 class HealthEndpoint:
     """`GET /health` and `GET /metrics`."""
 
-    def __init__(
-        self,
-        sources: HealthSources,
-        threads: ThreadPool,
-        metrics: Metrics,
-        listeners: Callable[[], dict[str, int]],
-        describe: Callable[[], dict[str, Any]],
-        status: EdgeStatusReporter,
-    ) -> None:
-        self._sources = sources
-        self._threads = threads
-        self._metrics = metrics
-        self._listeners = listeners
-        self._describe = describe
-        self._status = status
+    sources: HealthSources
+    threads: ThreadPool
+    metrics: Metrics
+    listeners: Callable[[], dict[str, int]]
+    describe: Callable[[], dict[str, Any]]
+    status: EdgeStatusReporter
 
     def routes(self) -> list[web.RouteDef]:
-        return routes_of(self.health, self.metrics)
+        return routes_of(self.health, self.expose)
 
     @serves(resource_operations.HEALTH)
     async def health(self, request: web.Request) -> web.Response:
         """Answer 200 while events are matched, be it late; 503 otherwise. Figures are for administrators only."""
-        reading = await self._threads.run(self._sources.read)
+        reading = await self.threads.run(self.sources.read)
         status = 200 if reading.status in ("ok", "lagging") else 503
-        document = {**self._describe(), **_document(reading)}
+        document = {**self.describe(), **_document(reading)}
         if caller(request).may(Verb.ADMIN):
-            document |= _admin_fields(reading, self._listeners())
+            document |= _admin_fields(reading, self.listeners())
         body = orjson.dumps(document)
         return web.Response(status=status, body=body, content_type="application/json")
 
     @serves(resource_operations.METRICS)
-    async def metrics(self, request: web.Request) -> web.Response:
-        reading = await self._threads.run(self._sources.read)
-        self._metrics.head.set(reading.head)
-        self._metrics.matched.set(reading.matched)
-        self._metrics.lag.set(reading.lag)
-        self._metrics.lag_seconds.set(reading.age)
+    async def expose(self, request: web.Request) -> web.Response:
+        reading = await self.threads.run(self.sources.read)
+        self.metrics.head.set(reading.head)
+        self.metrics.matched.set(reading.matched)
+        self.metrics.lag.set(reading.lag)
+        self.metrics.lag_seconds.set(reading.age)
         for name, lane in reading.lanes.items():
-            self._metrics.lane_lag.labels(name).set(lane.lag)
-            self._metrics.lane_lag_seconds.labels(name).set(lane.age)
+            self.metrics.lane_lag.labels(name).set(lane.lag)
+            self.metrics.lane_lag_seconds.labels(name).set(lane.age)
         for name, count in reading.limits.items():
-            self._metrics.limits.labels(name).set(count)
-        for name, gauge in self._metrics.lake.items():
+            self.metrics.limits.labels(name).set(count)
+        for name, gauge in self.metrics.lake.items():
             gauge.set(reading.lake.get(name, 0))
-        for name, gauge in self._metrics.queries.items():
+        for name, gauge in self.metrics.queries.items():
             gauge.set(reading.queries.get(name, 0))
         return web.Response(body=await self._exposition(), headers={"Content-Type": CONTENT_TYPE})
 
     async def _exposition(self) -> bytes:
         """Return the metrics of all edges over the directory, whichever is asked; of an edge in memory, its own."""
-        name = self._status.own().name
-        own = self._metrics.exposition()
-        if self._status.location.folder is None:
+        name = self.status.own().name
+        own = self.metrics.exposition()
+        if self.status.location.folder is None:
             return own
-        others = await self._threads.run(self._status.others)
+        others = await self.threads.run(self.status.others)
         return merge_expositions(name, own.decode(), {each.name: each.metrics for each in others})
 
 

@@ -235,14 +235,8 @@ PUBLISH_ADDRESSED = Operation(
 )
 
 
-RDF_TYPES: dict[str, str | None] = {
-    "application/trig": None,
-    "application/n-quads": None,
-    "application/ld+json": None,
-    "text/turtle": None,
-    "application/n-triples": None,
-    "application/rdf+xml": None,
-}
+_TRIPLES = ("application/ld+json", "text/turtle", "application/n-triples", "application/rdf+xml")
+RDF_TYPES: dict[str, str | None] = dict.fromkeys(("application/trig", "application/n-quads", *_TRIPLES))
 """Media types of RDF documents."""
 
 _CACHED = ("ETag", "Cache-Control", "Link")
