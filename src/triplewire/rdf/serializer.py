@@ -197,8 +197,8 @@ def _result_triples(results: Mapping[str, Any], root: str) -> Iterator[tuple[str
     for number, solution in enumerate(results["results"]["bindings"]):
         row = f"{root}r{number}"
         yield root, _rs("solution"), row
-        for place, (variable, value) in enumerate(solution.items()):
-            binding = f"{row}b{place}"
+        for index, (variable, value) in enumerate(solution.items()):
+            binding = f"{row}b{index}"
             yield row, _rs("binding"), binding
             yield binding, _rs("variable"), literal(variable)
             yield binding, _rs("value"), _result_term(value)

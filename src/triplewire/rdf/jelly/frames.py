@@ -87,23 +87,23 @@ class _Frame:
     def quad(self, subject: str, predicate: str, obj: str, graph: str) -> None:
         """Write a quad without the terms that it shares with the one before."""
         row = b""
-        for place, term in ((_SUBJECT, subject), (_PREDICATE, predicate), (_OBJECT, obj)):
-            if self._last.get(place) != term:
-                row += self._term(place, term)
-                self._last[place] = term
+        for role, term in ((_SUBJECT, subject), (_PREDICATE, predicate), (_OBJECT, obj)):
+            if self._last.get(role) != term:
+                row += self._term(role, term)
+                self._last[role] = term
         if self._last.get(_GRAPH) != graph:
             row += self._term(_GRAPH, graph) if graph else _DEFAULT_GRAPH
             self._last[_GRAPH] = graph
         self.out += _block(_ROW, _block(_QUAD, row))
 
-    def _term(self, place: int, term: str) -> bytes:
+    def _term(self, role: int, term: str) -> bytes:
         if term.startswith("<<"):
-            return _block(_tag(place + 3), self._triple(_PART.findall(term)))
+            return _block(_tag(role + 3), self._triple(_PART.findall(term)))
         if term.startswith("<"):
-            return _block(_tag(place), self._iri(term[1:-1]))
+            return _block(_tag(role), self._iri(term[1:-1]))
         if term.startswith('"'):
-            return _block(_tag(place + 2), self._literal(term))
-        return _block(_tag(place + 1), term[2:].encode())
+            return _block(_tag(role + 2), self._literal(term))
+        return _block(_tag(role + 1), term[2:].encode())
 
     def _iri(self, address: str) -> bytes:
         prefix, name = _split(address)
@@ -122,19 +122,19 @@ class _Frame:
     def _triple(self, parts: list[str]) -> bytes:
         """Encode a triple term from its tokens, the first of which opens it."""
         opened = list[tuple[bytes, int]]()
-        written, place = b"", _SUBJECT
+        written, role = b"", _SUBJECT
         for part in parts[1:]:
             if part == "<<(":
-                opened.append((written, place))
-                written, place = b"", _SUBJECT
+                opened.append((written, role))
+                written, role = b"", _SUBJECT
                 continue
             if part != ")>>":
-                written += self._term(place, part)
+                written += self._term(role, part)
             elif opened:
                 inner = written
-                written, place = opened.pop()
-                written += _block(_tag(place + 3), inner)
-            place += 4
+                written, role = opened.pop()
+                written += _block(_tag(role + 3), inner)
+            role += 4
         return written
 
 

@@ -53,8 +53,8 @@ class LayoutRedaction:
     erasure: Erasure
 
     def revise(self) -> int:
-        """Write anew, in their own places, the maps that tell the name; how many. Rows are looked at as they are: what
-        is erased must be gone from them. Done again it does nothing."""
+        """Rewrite the layouts that contain the name, under their own versions; return how many. Rows are read as they
+        are: what is erased must be gone from them. Done again it does nothing."""
         if self.erasure.scope is ErasureScope.SOURCE:
             return 0
         table = self.context.maps.path
@@ -73,18 +73,18 @@ class LayoutRedaction:
         found = zones
         for dimension in DIMENSIONS:
             bounds = sorted(_bounds_in(zones, dimension))
-            for place, bound in enumerate(bounds):
+            for index, bound in enumerate(bounds):
                 if needle in bound:
-                    bounds[place] = self._instead(dimension, bound, order, max([_LEAST, *bounds[:place]]))
-                    found = _replace_bound(found, dimension, bound, bounds[place])
+                    bounds[index] = self._instead(dimension, bound, order, max([_LEAST, *bounds[:index]]))
+                    found = _replace_bound(found, dimension, bound, bounds[index])
         return None if found is zones else found
 
     def _instead(self, dimension: str, bound: str, order: str, lower: str) -> str:
         """A bound that parts the same rows, and is above another."""
         paths = list(self.context.lake.files().paths)
-        placed = find_transformation(order)
-        column = to_sql(placed.of_column(exp.column(dimension)), "duckdb")
-        below = to_sql(below_expression(dimension, bound, placed), "duckdb")
+        transformation = find_transformation(order)
+        column = to_sql(transformation.of_column(exp.column(dimension)), "duckdb")
+        below = to_sql(below_expression(dimension, bound, transformation), "duckdb")
         plain = " AND object_number IS NULL AND object_time IS NULL" if dimension == "object" else ""
         source = "read_parquet($files, hive_partitioning = false)"
         with connect_duckdb() as duck:
@@ -95,9 +95,9 @@ class LayoutRedaction:
 
 def text_between(under: str, over: str) -> str:
     """A text that is greater than one and at most another, made of the first."""
-    place = next((at for at, (mine, other) in enumerate(zip(under, over, strict=False)) if mine != other), len(under))
-    if place < len(under) and not 0xD7FF <= ord(under[place]) < 0xE000:
-        following = under[:place] + chr(ord(under[place]) + 1)
+    index = next((at for at, (mine, other) in enumerate(zip(under, over, strict=False)) if mine != other), len(under))
+    if index < len(under) and not 0xD7FF <= ord(under[index]) < 0xE000:
+        following = under[:index] + chr(ord(under[index]) + 1)
         if following < over:
             return following
     return under + "\x01"

@@ -66,23 +66,23 @@ def time_key(micros: int) -> str:
 
 
 def double_ordinal(value: float) -> int:
-    """The place of a double among all doubles."""
+    """The ordinal of a double among all doubles."""
     if value != value:
         return double_ordinal(float("inf")) + 1
     (bits,) = struct.unpack(">Q", struct.pack(">d", value + 0.0))
     return int(bits) ^ (_ALL if bits & _SIGN else _SIGN)
 
 
-def double_at(place: int) -> float:
-    """The double at a place; NaN where there is none."""
-    bits = place ^ (_SIGN if place & _SIGN else _ALL)
+def double_at(ordinal: int) -> float:
+    """The double of an ordinal; NaN where there is none."""
+    bits = ordinal ^ (_SIGN if ordinal & _SIGN else _ALL)
     (value,) = struct.unpack(">d", struct.pack(">Q", bits))
     return float(value)
 
 
-def micros_at(place: int) -> int:
-    """The microseconds since 1970 of a time at a place among all times."""
-    return place - _SIGN
+def micros_at(ordinal: int) -> int:
+    """The microseconds since 1970 of a time by its ordinal among all times."""
+    return ordinal - _SIGN
 
 
 def bound_ordinal(bound: str) -> tuple[int, str]:
@@ -99,16 +99,16 @@ def bound_ordinal(bound: str) -> tuple[int, str]:
 
 
 QuadPoint = tuple[str, str, str, str]
-"""A place in the space: the keys of a quad's graph, subject, predicate and object."""
+"""A point of the space: the keys of a quad's graph, subject, predicate and object."""
 
 
 def quad_point(graph: str, subject: str, predicate: str, object: str) -> QuadPoint:
-    """The place of a quad."""
+    """The point of a quad."""
     return graph, subject, predicate, term_key(object)
 
 
 def row_points(rows: pa.Table) -> list[QuadPoint]:
-    """The places of rows of the table, of which the columns `KEYED` are needed."""
+    """The points of rows of the table, of which the columns `KEYED` are needed."""
     texts, numbers, times = (rows[name] for name in KEYED[3:])
     micros = pc.cast(times, pa.int64()).to_pylist()
     objects = map(object_key, texts.to_pylist(), numbers.to_pylist(), micros)

@@ -84,9 +84,9 @@ class Redaction:
         firsts: npt.NDArray[np.int32] = self.moved["first"].to_numpy()
         at: npt.NDArray[np.int64] = quads["position"].to_numpy()
         numbers: npt.NDArray[np.int32] = quads["quad"].to_numpy()
-        place = np.minimum(np.searchsorted(positions, at), len(positions) - 1)
-        first = (positions[place] == at) & (firsts[place] == numbers)
-        taken = self.moved["extensions"].take(pa.array(place)).combine_chunks()
+        index = np.minimum(np.searchsorted(positions, at), len(positions) - 1)
+        first = (positions[index] == at) & (firsts[index] == numbers)
+        taken = self.moved["extensions"].take(pa.array(index)).combine_chunks()
         columns = {
             "quad": pa.array(np.where(first, 0, numbers), pa.int32()),
             "extensions": pc.if_else(pa.array(first), taken, quads["extensions"]),
@@ -121,7 +121,7 @@ def pad_file(path: Path, size: int) -> None:
             os.fsync(file.fileno())
 
 
-_PLACE = "position"
+_POSITION = "position"
 """Statistics that reveal nothing about the content: row numbers and positions."""
 
 
@@ -159,8 +159,8 @@ class DeltaLogRedaction:
                 revised = [self._revised(each) for each in entries]
                 if any(revised):
                     changed = True
-                    place, field = table.column_names.index(kind), table.schema.field(kind)
-                    table = table.set_column(place, field, pa.array(entries, field.type))
+                    column, field = table.column_names.index(kind), table.schema.field(kind)
+                    table = table.set_column(column, field, pa.array(entries, field.type))
         if changed:
             sink = pa.BufferOutputStream()
             # As small as can be, to have the size that it had: who has opened the table remembers that.
@@ -189,17 +189,17 @@ class DeltaLogRedaction:
 
 
 def _drop_statistics(said: Mapping[str, Any]) -> dict[str, Any]:
-    """The vector of a file that does not exist any more: no reader needs it."""
+    """The statistics of a file that does not exist any more: no reader needs its values."""
     return _keep_positions({"numRecords": said.get("numRecords", 0), "minValues": {}, "maxValues": {}}, said)
 
 
 def _keep_positions(now: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
-    """Where the rows were that it had is where they are that it has, if any are left."""
+    """Keep the range of positions: the rows that are left lie within it."""
     for values in ("minValues", "maxValues"):
-        place = said.get(values, {}).get(_PLACE)
-        if place is not None:
-            now[values].setdefault(_PLACE, place)
-    now.get("nullCount", {}).pop(_PLACE, None)
+        position = said.get(values, {}).get(_POSITION)
+        if position is not None:
+            now[values].setdefault(_POSITION, position)
+    now.get("nullCount", {}).pop(_POSITION, None)
     return now
 
 

@@ -41,9 +41,9 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class FacetPart:
-    """Facets of some of the terms, whose places are told; a facet that is not there is null for all of them."""
+    """Facets of some of the terms, by row; a facet that is not there is null for all of them."""
 
-    places: NDArray[np.int64]
+    rows: NDArray[np.int64]
     facets: dict[str, pa.Array]
 
 
@@ -67,13 +67,13 @@ class TermFacets:
         facets = {name: _join_parts(parts, name, len(terms)) for name in TYPES}
         return pa.table({"kind": pa.DictionaryArray.from_arrays(pa.array(kinds), pa.array(_KINDS)), **facets})
 
-    def _asked(self, terms: pa.StringArray, places: NDArray[np.int64]) -> FacetPart:
-        if not len(places):
-            return FacetPart(places, {})
-        self._duck.register("terms", pa.table({"term": terms.take(pa.array(places))}))
+    def _asked(self, terms: pa.StringArray, rows: NDArray[np.int64]) -> FacetPart:
+        if not len(rows):
+            return FacetPart(rows, {})
+        self._duck.register("terms", pa.table({"term": terms.take(pa.array(rows))}))
         found = pa.table(self._duck.sql(self._sql))
         self._duck.unregister("terms")
-        return FacetPart(places, {name: found[name].cast(kind).combine_chunks() for name, kind in TYPES.items()})
+        return FacetPart(rows, {name: found[name].cast(kind).combine_chunks() for name, kind in TYPES.items()})
 
 
 def _kinds(terms: pa.StringArray) -> NDArray[np.int8]:
@@ -84,31 +84,31 @@ def _kinds(terms: pa.StringArray) -> NDArray[np.int8]:
 
 
 def _strings(terms: pa.StringArray, literal: Mask) -> FacetPart:
-    places = np.flatnonzero(literal & _mask(pc.ends_with(terms, '"')))
-    return FacetPart(places, {"datatype": pa.repeat(XSD_STRING, len(places))})
+    rows = np.flatnonzero(literal & _mask(pc.ends_with(terms, '"')))
+    return FacetPart(rows, {"datatype": pa.repeat(XSD_STRING, len(rows))})
 
 
 def _numbers(terms: pa.StringArray, literal: Mask, name: str) -> FacetPart:
-    places, lexical = _match_form(terms, literal, name, _NUMBERS[name])
-    return FacetPart(places, {"datatype": pa.repeat(XSD + name, len(places)), "number": lexical.cast(pa.float64())})
+    rows, lexical = _match_form(terms, literal, name, _NUMBERS[name])
+    return FacetPart(rows, {"datatype": pa.repeat(XSD + name, len(rows)), "number": lexical.cast(pa.float64())})
 
 
 def _times(terms: pa.StringArray, literal: Mask) -> FacetPart:
-    places, lexical = _match_form(terms, literal, "dateTime", _TIME)
-    return FacetPart(places, {"datatype": pa.repeat(XSD + "dateTime", len(places)), "time": lexical.cast(INSTANT)})
+    rows, lexical = _match_form(terms, literal, "dateTime", _TIME)
+    return FacetPart(rows, {"datatype": pa.repeat(XSD + "dateTime", len(rows)), "time": lexical.cast(INSTANT)})
 
 
 def _match_form(terms: pa.StringArray, literal: Mask, name: str, form: str) -> tuple[NDArray[np.int64], pa.StringArray]:
     """Where literals of a type are written in a form, and their lexical forms."""
     closing = f'"^^<{XSD}{name}>'
-    places = np.flatnonzero(literal & _mask(pc.ends_with(terms, closing)))
-    lexical = pc.utf8_slice_codeunits(terms.take(pa.array(places)), 1, -len(closing))
+    rows = np.flatnonzero(literal & _mask(pc.ends_with(terms, closing)))
+    lexical = pc.utf8_slice_codeunits(terms.take(pa.array(rows)), 1, -len(closing))
     usual = pc.match_substring_regex(lexical, form)
-    return places[_mask(usual)], lexical.filter(usual)
+    return rows[_mask(usual)], lexical.filter(usual)
 
 
 def _exclude(left: Mask, part: FacetPart) -> Mask:
-    left[part.places] = False
+    left[part.rows] = False
     return left
 
 
@@ -116,8 +116,8 @@ def _join_parts(parts: list[FacetPart], name: str, count: int) -> pa.Array:
     """One facet of all terms."""
     told = [part for part in parts if name in part.facets]
     source = np.full(count, -1, np.int64)
-    for part, start in zip(told, np.cumsum([0, *(len(part.places) for part in told)]), strict=False):
-        source[part.places] = np.arange(start, start + len(part.places))
+    for part, start in zip(told, np.cumsum([0, *(len(part.rows) for part in told)]), strict=False):
+        source[part.rows] = np.arange(start, start + len(part.rows))
     values = pa.chunked_array([part.facets[name] for part in told], TYPES[name]).combine_chunks()
     taken = values.take(pa.array(source, mask=source < 0))
     return taken.dictionary_encode() if pa.types.is_string(taken.type) else taken

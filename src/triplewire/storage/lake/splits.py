@@ -61,10 +61,10 @@ class ZoneSample:
         """Its keys in a dimension. It is made once."""
         if dimension not in self._columns:
             at = DIMENSIONS.index(dimension)
-            places, inverse = np.unique(self.ranks[:, at], return_inverse=True)
-            weights = np.bincount(inverse, self.weights, len(places))
+            ranks, inverse = np.unique(self.ranks[:, at], return_inverse=True)
+            weights = np.bincount(inverse, self.weights, len(ranks))
             self._columns[dimension] = SampleColumn(
-                self.lexicon[at], places, np.concatenate(([0.0], np.cumsum(weights)))
+                self.lexicon[at], ranks, np.concatenate(([0.0], np.cumsum(weights)))
             )
         return self._columns[dimension]
 
@@ -85,8 +85,8 @@ class SampleColumn:
     before: npt.NDArray[np.float64]
     """The weight before each key, and that of all of them."""
 
-    def key(self, place: int) -> str:
-        return self.lexicon[int(self.ranks[place])]
+    def key(self, index: int) -> str:
+        return self.lexicon[int(self.ranks[index])]
 
     @property
     def keys(self) -> list[str]:
@@ -122,8 +122,8 @@ def weigh_samples(
 
 def _rank_keys(points: Sequence[QuadPoint]) -> tuple[KeyDictionary, npt.NDArray[np.int64]]:
     lexicon = tuple(sorted({point[at] for point in points}) for at in range(len(DIMENSIONS)))
-    places = [{found: rank for rank, found in enumerate(each)} for each in lexicon]
-    rows = [[place[found] for place, found in zip(places, point, strict=True)] for point in points]
+    numbers = [{found: rank for rank, found in enumerate(each)} for each in lexicon]
+    rows = [[ranks[found] for ranks, found in zip(numbers, point, strict=True)] for point in points]
     return lexicon, np.array(rows, dtype=np.int64).reshape(len(points), len(DIMENSIONS))
 
 
@@ -156,8 +156,8 @@ def weighted_mean(keys: Sequence[str], weights: npt.ArrayLike, side: KeyInterval
 
 def _to_integer(text: str, width: int) -> int:
     found = 0
-    for place in range(width):
-        found = found * RADIX + (ord(text[place]) if place < len(text) else 0)
+    for index in range(width):
+        found = found * RADIX + (ord(text[index]) if index < len(text) else 0)
     return found
 
 
@@ -223,24 +223,24 @@ def _propose_centroid(wish: SplitRequest, dimension: str) -> Iterator[str]:
 
 
 def _propose_quantile(wish: SplitRequest, dimension: str) -> Iterator[str]:
-    """Where the sample has what a whole number of zones will hold under it, or nearly that: at the most even place, and
+    """Where the sample has what a whole number of zones will hold under it, or nearly that: at the most even key, and
     at the one nearest to the middle that is even enough."""
     column = wish.sample.column(dimension)
     if len(column.ranks) < 2:
         return
     wanted = column.before[-1] * np.arange(1, wish.parts) / wish.parts
     near = np.searchsorted(column.before, wanted)
-    places = np.unique(np.clip(np.concatenate((near, near - 1)), 1, len(column.ranks) - 1))
-    shares = column.before[places] / column.before[-1]
+    indexes = np.unique(np.clip(np.concatenate((near, near - 1)), 1, len(column.ranks) - 1))
+    shares = column.before[indexes] / column.before[-1]
     slips = _imbalances(shares, wish.parts)
     central = np.where(slips <= wish.slack, np.abs(shares - 0.5), 1 + slips)
-    for place in {int(places[np.argmin(slips)]), int(places[np.argmin(central)])}:
-        yield separator(column.key(place - 1), column.key(place))
+    for index in {int(indexes[np.argmin(slips)]), int(indexes[np.argmin(central)])}:
+        yield separator(column.key(index - 1), column.key(index))
 
 
 def separator(under: str, over: str) -> str:
     """The shortest text that is greater than one key and not greater than another one that is."""
-    length = next(place for place, each in enumerate(over) if place >= len(under) or under[place] != each)
+    length = next(index for index, each in enumerate(over) if index >= len(under) or under[index] != each)
     return over[: length + 1]
 
 

@@ -119,8 +119,8 @@ def _describe_side(name: str, side: KeyInterval) -> str:
 def format_bound(bound: str, most: int = 44) -> str:
     """A bound for people: a number and a time as such, a text with its middle left out where it is long."""
     if bound[:1] in (NUMBER, TIME) and len(bound) > 1:
-        place, _ = bound_ordinal(bound)
-        return f"{double_at(place):g}" if bound[0] == NUMBER else _format_time(micros_at(place))
+        ordinal, _ = bound_ordinal(bound)
+        return f"{double_at(ordinal):g}" if bound[0] == NUMBER else _format_time(micros_at(ordinal))
     plain = "".join(each if each.isprintable() else f"U+{ord(each):04X}" for each in bound)
     return plain if len(plain) <= most else f"{plain[: most // 4]}…{plain[-(most - most // 4 - 1) :]}"
 

@@ -89,8 +89,8 @@ class KeyBox:
     def side(self, dimension: str) -> KeyInterval:
         return self.sides[DIMENSIONS.index(dimension)]
 
-    def __contains__(self, place: QuadPoint) -> bool:
-        return all(found in side for found, side in zip(place, self.sides, strict=True))
+    def __contains__(self, point: QuadPoint) -> bool:
+        return all(found in side for found, side in zip(point, self.sides, strict=True))
 
     def cut(self, dimension: str, bound: str) -> tuple[KeyBox, KeyBox]:
         """The part under the bound and the rest. Raises ValueError if one of them would be empty."""
@@ -144,10 +144,10 @@ def build_tree(tiles: Sequence[Tile], part: KeyBox) -> ZoneTree:
     return TreeCut(dimension, bound, build_tree(under, low), build_tree(over, high))
 
 
-def find_zone(tree: ZoneTree, place: QuadPoint) -> str:
+def find_zone(tree: ZoneTree, point: QuadPoint) -> str:
     """The name of the zone that a point lies in."""
     while isinstance(tree, TreeCut):
-        tree = tree.low if place[DIMENSIONS.index(tree.dimension)] < tree.bound else tree.high
+        tree = tree.low if point[DIMENSIONS.index(tree.dimension)] < tree.bound else tree.high
     return tree
 
 
@@ -336,21 +336,21 @@ def _tree_expression(tree: ZoneTree, order: Transformation, table: str | None) -
 def _number_under(number: Sql, text: Sql, bound: str) -> Sql:
     if not bound.startswith(NUMBER):
         return sql.truth(bound > NUMBER)
-    place, rest = bound_ordinal(bound)
-    if place > double_ordinal(float("nan")):
+    ordinal, rest = bound_ordinal(bound)
+    if ordinal > double_ordinal(float("nan")):
         return sql.truth(True)
-    if place < double_ordinal(float("-inf")):
+    if ordinal < double_ordinal(float("-inf")):
         return sql.truth(False)
-    return _pair_under(number, sql.double(double_at(place)), text, rest)
+    return _pair_under(number, sql.double(double_at(ordinal)), text, rest)
 
 
 def _time_under(time: Sql, text: Sql, bound: str) -> Sql:
     if not bound.startswith(TIME):
         return sql.truth(bound > TIME)
-    place, rest = bound_ordinal(bound)
-    if place >= 1 << 64:
+    ordinal, rest = bound_ordinal(bound)
+    if ordinal >= 1 << 64:
         return sql.truth(True)
-    return _pair_under(sql.call("TW_MICROS", time), _cast_integer(micros_at(place)), text, rest)
+    return _pair_under(sql.call("TW_MICROS", time), _cast_integer(micros_at(ordinal)), text, rest)
 
 
 def _pair_under(value: Sql, bound: Sql, text: Sql, rest: str) -> Sql:
@@ -381,7 +381,7 @@ class ZoneLayoutStore:
         return version
 
     def forget(self) -> None:
-        """Maps were written anew in their own places: they are read again."""
+        """Read layouts again: they were rewritten under their own versions."""
         self._known = {-1: ZoneLayout()}
 
     def read(self, version: int) -> ZoneLayout:
