@@ -97,13 +97,9 @@ def apply_erasures(entries: pa.Table, erasures: Sequence[Erasure]) -> pa.Table:
     """The table of entries without erased events, and with the text that remains of others."""
     for erasure in erasures:
         rows = find_affected(entries, erasure).to_pylist()
-        if rows:
-            texts = entries["text"].to_pylist()
-            for row in rows:
-                texts[row] = _remaining_text(entries, row, erasure)
-            place, field = entries.column_names.index("text"), entries.schema.field("text")
-            entries = entries.set_column(place, field.with_nullable(True), pa.array(texts, pa.string()))
-            entries = entries.filter(pc.is_valid(entries["text"])).cast(entries.schema.set(place, field))
+        texts = {row: _remaining_text(entries, row, erasure) for row in rows}
+        entries = _replace_values(entries, "text", {row: text or "" for row, text in texts.items()})
+        entries = _drop_rows(entries, [row for row, text in texts.items() if text is None])
     return entries
 
 
@@ -135,10 +131,12 @@ def _replace_values(entries: pa.Table, name: str, values: Mapping[int, str | Non
 def drop_affected(entries: pa.Table, erasures: Sequence[Erasure]) -> pa.Table:
     """The rows of a table of entries that nothing goes of."""
     for erasure in erasures:
-        gone = find_affected(entries, erasure)
-        kept = np.setdiff1d(np.arange(entries.num_rows), gone)
-        entries = entries.take(kept) if len(gone) else entries
+        entries = _drop_rows(entries, find_affected(entries, erasure).to_pylist())
     return entries
+
+
+def _drop_rows(entries: pa.Table, rows: Sequence[int]) -> pa.Table:
+    return entries.take(np.setdiff1d(np.arange(entries.num_rows), rows)) if rows else entries
 
 
 def _remaining_text(entries: pa.Table, row: int, erasure: Erasure) -> str | None:

@@ -250,7 +250,7 @@ class MemoryRegistry:
     def redact(self, position: int, value: Mapping[str, Any]) -> None:
         with self._positions.taking(0):
             self._changes = [
-                _redact_change(each, value) if each.position == position else each for each in self._changes
+                replace(each, value=_copy_value(value)) if each.position == position else each for each in self._changes
             ]
             self._things = _apply_changes({}, self._changes)
 
@@ -260,10 +260,6 @@ def _apply_changes(
 ) -> dict[tuple[str, str], RegistryChange]:
     newest = {**things, **{(change.kind, change.key): change for change in made}}
     return {name: change for name, change in newest.items() if change.value is not None}
-
-
-def _redact_change(change: RegistryChange, value: Mapping[str, Any]) -> RegistryChange:
-    return replace(change, value=_copy_value(value))
 
 
 def _copy_value(value: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

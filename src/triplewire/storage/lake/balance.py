@@ -178,13 +178,9 @@ def _mean(total: ZoneLoad, settings: BalanceSettings) -> tuple[float, ...]:
     return tuple(max(mean, settings.smallest) if name == "quads" else mean for name, mean in means)
 
 
-def _fixed(total: ZoneLoad, settings: BalanceSettings) -> tuple[float, ...]:
-    return settings.estimates
-
-
 STRATEGIES: Mapping[str, Callable[[ZoneLoad, BalanceSettings], tuple[float, ...]]] = {
     "static": lambda total, settings: tuple(each.of(total) / settings.zones for each in settings.criteria),
-    "absolute": _fixed,
+    "absolute": lambda _, settings: settings.estimates,
     "relative": _mean,
 }
 
@@ -205,19 +201,11 @@ def _parse_rule(text: str) -> tuple[str, Any]:
         raise InputError(f"{text!r}: {value!r} is not {_WORDS[name]}") from None
 
 
-def _parse_criteria_option(text: str) -> tuple[LoadCriterion, ...]:
-    return parse_criteria(text.replace(",", " "))
-
-
-def _numbers(text: str) -> tuple[float, ...]:
-    return tuple(float(each) for each in text.split(","))
-
-
 _KINDS: Mapping[str, Callable[[str], Any]] = {
     "strategy": str,
     "zones": int,
-    "criteria": _parse_criteria_option,
-    "estimates": _numbers,
+    "criteria": lambda text: parse_criteria(text.replace(",", " ")),
+    "estimates": lambda text: tuple(map(float, text.split(","))),
     "cut": str,
     "dimensions": str,
     "transformation": str,

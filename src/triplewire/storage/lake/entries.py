@@ -102,7 +102,8 @@ class LakeEntries:
         if not files:
             return LAKE_ENTRIES.empty_table(), end
         asked = {"files": files, "after": after, "through": end, "limit": limit, "size": self._size}
-        asked |= _predicate_parameters(predicates) | ({} if stream is None else {"stream": stream})
+        asked |= {f"p{number}": each for number, each in enumerate(predicates)}
+        asked |= {} if stream is None else {"stream": stream}
         with self._turn:
             found = pa.table(self._duck.sql(_sql(len(predicates), stream), params=asked)).cast(LAKE_ENTRIES)
         whole = found.num_rows < limit and found.nbytes < self._size
@@ -113,7 +114,9 @@ class LakeEntries:
         have it do not."""
         snapshot, wanted = self._lake.files(), {"graph": f"<{event}>"} | ({} if stream is None else {"stream": stream})
         likely = [each for each in snapshot.files if all(_may_have(each, *pair) for pair in wanted.items())]
-        files = [f"{snapshot.table}/{each.path}" for each in sorted(likely, key=_last)[-LAKE_LOOKUP_FILES:]]
+        files = [
+            f"{snapshot.table}/{each.path}" for each in sorted(likely, key=lambda file: file.last)[-LAKE_LOOKUP_FILES:]
+        ]
         if not files:
             return None
         condition = " AND ".join(f"{name} = ${name}" for name in wanted)
@@ -126,14 +129,6 @@ def _sql(predicates: int, stream: str | None) -> str:
     names = ", ".join(f"$p{number}" for number in range(predicates))
     having = _HAVING.format(names=names, count=predicates) if predicates else ""
     return _PAGE.format(having=having, within="" if stream is None else _WITHIN)
-
-
-def _predicate_parameters(predicates: Sequence[str]) -> dict[str, str]:
-    return {f"p{number}": each for number, each in enumerate(predicates)}
-
-
-def _last(file: DataFile) -> int:
-    return file.last
 
 
 def _may_have(file: DataFile, column: str, value: str) -> bool:

@@ -106,6 +106,7 @@ def _move(before: ZoneLayout, after: ZoneLayout, group: frozenset[str], made_of:
     return ZoneMove(gone, tuple(zone for zone in after.zones if made_of.get(zone.id, frozenset()) & group))
 
 
+_ODD = ("overloaded", "underloaded")
 _BETTER = 0.95
 """A part is made again only if that takes a twentieth of its unevenness away: it moves all of its rows."""
 
@@ -160,7 +161,7 @@ class _PlannedLayout:
             zones,
             [zone],
             dict(zip(made, zip(loads, parts, strict=True), strict=True)),
-            SplitZone(zone, *_dimension_and_bound(at), made),
+            SplitZone(zone, at.dimension, at.bound, made),
         )
 
     def merge(self, zone: str, other: str) -> _PlannedLayout:
@@ -183,10 +184,6 @@ class _PlannedLayout:
         return _PlannedLayout(zones, loads, samples, (*self.steps, step))
 
 
-def _dimension_and_bound(proposal: SplitProposal) -> tuple[str, str]:
-    return proposal.dimension, proposal.bound
-
-
 @dataclass(frozen=True, eq=False)
 class _Planner:
     settings: BalanceSettings
@@ -198,7 +195,7 @@ class _Planner:
         done: set[str] = set()
         while len(state.zones.zones) < self.settings.zones and (zone := self._heaviest(state, done)):
             done.add(zone)
-            number = self._verdict(state, zone).criterion
+            number = self._judged(state.loads[zone]).criterion
             at = self._proposal(state, state.zones[zone], self._parts(state.loads[zone], number))
             following = state.split(zone, at) if at else state
             if not self.settings.merges or self._better([zone], state, following):
@@ -208,7 +205,7 @@ class _Planner:
     def merge(self, state: _PlannedLayout) -> _PlannedLayout:
         """The most underloaded zone with the neighbour that has the least, if that is not too much for one."""
         done: set[str] = set()
-        while self.settings.merges and (zone := self._lightest(state, done)):
+        while self.settings.merges and (zone := self._first(state, done, ("underloaded",), lambda each: each.ratio)):
             done.add(zone)
             near = [other.id for other in state.zones.zones if state.zones[zone].box.joined(other.box)]
             joined = {other: state.loads[zone] + state.loads[other] for other in near}
@@ -220,7 +217,7 @@ class _Planner:
     def remake(self, state: _PlannedLayout) -> _PlannedLayout:
         """The smallest part around a zone that is not normal that can be made even."""
         done: set[str] = set()
-        while self.settings.merges and (zone := self._oddest(state, done)):
+        while self.settings.merges and (zone := self._first(state, done, _ODD, lambda each: -abs(each.ratio - 1))):
             done.add(zone)
             parts = (self._remade(state, node) for node in _ancestors(state.zones.tree, zone))
             state = next((each for each in parts if each), state)
@@ -278,9 +275,6 @@ class _Planner:
         old, new = [before.loads[name] for name in names], [after.loads[zone.id] for zone in made]
         return uneven(new) < _BETTER * uneven(old)
 
-    def _verdict(self, state: _PlannedLayout, zone: str) -> LoadVerdict:
-        return self._judged(state.loads[zone])
-
     def _judged(self, load: ZoneLoad) -> LoadVerdict:
         return judge_load(load, self.estimates, self.settings.criteria)
 
@@ -288,24 +282,14 @@ class _Planner:
         if self.settings.strategy == "static":
             rest = [name for name in state.loads if name not in done]
             return max(rest, key=lambda name: self.settings.criteria[0].of(state.loads[name]), default=None)
-        return self._first(state, done, lambda each: each.state == "overloaded", lambda each: -each.ratio)
-
-    def _lightest(self, state: _PlannedLayout, done: set[str]) -> str | None:
-        return self._first(state, done, lambda each: each.state == "underloaded", lambda each: each.ratio)
-
-    def _oddest(self, state: _PlannedLayout, done: set[str]) -> str | None:
-        return self._first(state, done, lambda each: each.state != "normal", lambda each: -abs(each.ratio - 1))
+        return self._first(state, done, ("overloaded",), lambda each: -each.ratio)
 
     def _first(
-        self,
-        state: _PlannedLayout,
-        done: set[str],
-        wanted: Callable[[LoadVerdict], bool],
-        order: Callable[[LoadVerdict], float],
+        self, state: _PlannedLayout, done: set[str], wanted: Sequence[str], order: Callable[[LoadVerdict], float]
     ) -> str | None:
-        """The zone that comes first by the priority of criteria and then by some order."""
+        """The zone in a wanted state that comes first by the priority of criteria and then by some order."""
         found = {name: self._judged(load) for name, load in state.loads.items() if name not in done}
-        fit = [name for name, each in found.items() if wanted(each)]
+        fit = [name for name, each in found.items() if each.state in wanted]
         return min(fit, key=lambda name: (found[name].criterion, order(found[name])), default=None)
 
 

@@ -296,7 +296,10 @@ class SqliteLog:
             gone = part["position"].take(find_affected(part, erasure)).to_pylist()
             with self._database.writing() as connection:
                 for position in gone:
-                    _leave_text(connection, position, rests.get(position))
+                    if (rest := rests.get(position)) is None:
+                        connection.execute(_ERASE, (position,))
+                    else:
+                        connection.execute(_LEAVE, (rest, position))
                     _forget_hash(connection, position)
         self._database.scrub()
 
@@ -366,14 +369,6 @@ def _has_hash(connection: Connection, position: int) -> bool:
     first, data = connection.execute(_NAMED_AT, (position,)).fetchone() or (0, b"")
     hashes = unpack_hashes(data)
     return position - first < len(hashes) and hashes[position - first] != NO_HASH
-
-
-def _leave_text(connection: Connection, position: int, text: str | None) -> None:
-    """Leave a text where an event was, or nothing."""
-    if text is None:
-        connection.execute(_ERASE, (position,))
-    else:
-        connection.execute(_LEAVE, (text, position))
 
 
 def _measure_rows(
