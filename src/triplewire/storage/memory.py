@@ -21,19 +21,7 @@ import pyarrow as pa
 from triplewire.model import START, Erasure
 from triplewire.model.clock import Clock
 from triplewire.model.erasure import compute_losses
-from triplewire.storage.log import appending
-from triplewire.storage.log.appending import EntryRow, EventKey, KnownEvents, collect_event_keys, plan_append
-from triplewire.storage.log.ports import (
-    LOOKUP_POSITIONS,
-    SEGMENT_LIMITS,
-    AppendedEvent,
-    LogRetention,
-    Publication,
-    Segment,
-    SegmentLimits,
-    StreamVolume,
-    extend_volume,
-)
+from triplewire.storage.log import appending, ports
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.webhooks import DeadLetter, WebhookProgress
 
@@ -74,8 +62,8 @@ class MemoryLog:
         positions: PositionSequence,
         clock: Clock,
         *,
-        segments: SegmentLimits = SEGMENT_LIMITS,
-        lookup: int = LOOKUP_POSITIONS,
+        segments: ports.SegmentLimits = ports.SEGMENT_LIMITS,
+        lookup: int = ports.LOOKUP_POSITIONS,
     ) -> None:
         """`find` looks through the newest `lookup` positions."""
         self._clock = clock
@@ -83,17 +71,17 @@ class MemoryLog:
         self._lookup = lookup
         self._positions = positions
         # Only ever grows; a trim puts another list in its place, so that readers need no lock.
-        self._rows: list[EntryRow] = []
+        self._rows: list[appending.EntryRow] = []
         self._keys: dict[str, range] = {}
         self._floors: dict[str, int] = {}
-        self._names: dict[EventKey, int] = {}
-        self._volumes: dict[str, StreamVolume] = {}
-        self._segments: dict[str, list[Segment]] = {}
+        self._names: dict[appending.EventKey, int] = {}
+        self._volumes: dict[str, ports.StreamVolume] = {}
+        self._segments: dict[str, list[ports.Segment]] = {}
         self._turn = Lock()
 
-    def append(self, publications: Sequence[Publication]) -> list[Sequence[int]]:
+    def append(self, publications: Sequence[ports.Publication]) -> list[Sequence[int]]:
         with self._turn:
-            planned = plan_append(publications, self._known(publications))
+            planned = appending.plan_append(publications, self._known(publications))
             with self._positions.taking(len(planned.fresh)) as taken:
                 received = self._clock.now()
                 new = list(appending.entry_rows(planned.fresh, iter(taken), received))
@@ -103,20 +91,20 @@ class MemoryLog:
             self._names |= {name: at for name, at in zip(planned.names, taken, strict=True) if name is not None}
             return planned.positions(taken.start)
 
-    def _bind(self, rows: Sequence[EntryRow], received: int) -> None:
-        arrivals: dict[str, list[AppendedEvent]] = {}
+    def _bind(self, rows: Sequence[appending.EntryRow], received: int) -> None:
+        arrivals: dict[str, list[ports.AppendedEvent]] = {}
         for row in rows:
             arrivals.setdefault(row[_STREAM], []).append((row[0], appending.entry_size(row)))
         for stream, come in arrivals.items():
-            before = self._volumes.get(stream, StreamVolume(stream))
-            self._volumes[stream], full = extend_volume(before, come, received, self._limits)
+            before = self._volumes.get(stream, ports.StreamVolume(stream))
+            self._volumes[stream], full = ports.extend_volume(before, come, received, self._limits)
             self._segments[stream] = [*self._segments.get(stream, ()), *full]
 
-    def _known(self, publications: Sequence[Publication]) -> KnownEvents:
+    def _known(self, publications: Sequence[ports.Publication]) -> appending.KnownEvents:
         keys = {key: self._keys[key] for key in appending.publication_keys(publications) if key in self._keys}
-        places = {name: self._names[name] for name in collect_event_keys(publications) if name in self._names}
+        places = {name: self._names[name] for name in appending.collect_event_keys(publications) if name in self._names}
         texts = {row[0]: row[_TEXT] for row in self._rows} if places else {}
-        return KnownEvents(keys, {name: (at, texts[at]) for name, at in places.items()})
+        return appending.KnownEvents(keys, {name: (at, texts[at]) for name, at in places.items()})
 
     def read(self, after: int, through: int, limit: int) -> pa.Table:
         rows = self._rows
@@ -151,14 +139,14 @@ class MemoryLog:
     def floor(self, stream: str | None = None) -> int:
         return max(self._floors.values(), default=START) if stream is None else self._floors.get(stream, START)
 
-    def volumes(self, after: str = "", limit: int | None = None) -> list[StreamVolume]:
+    def volumes(self, after: str = "", limit: int | None = None) -> list[ports.StreamVolume]:
         names = sorted(stream for stream in self._volumes if stream > after)
         return [self._volumes[stream] for stream in names[:limit]]
 
-    def volume(self, stream: str) -> StreamVolume | None:
+    def volume(self, stream: str) -> ports.StreamVolume | None:
         return self._volumes.get(stream)
 
-    def segments(self, stream: str, numbers: Sequence[int]) -> list[Segment]:
+    def segments(self, stream: str, numbers: Sequence[int]) -> list[ports.Segment]:
         full = self._segments.get(stream, [])
         return [full[number] for number in sorted(set(numbers)) if 0 <= number < len(full)]
 
@@ -178,7 +166,7 @@ class MemoryLog:
     def head(self) -> int:
         return self._positions.head
 
-    def trim(self, retention: LogRetention, before: int) -> int:
+    def trim(self, retention: ports.LogRetention, before: int) -> int:
         with self._positions.taking(0):
             going = list(takewhile(lambda row: row[0] < before, self._expired(retention)))
             self._floors |= {row[_STREAM]: row[0] for row in going if row[_EVENT]}
@@ -189,7 +177,7 @@ class MemoryLog:
                 self._names = {name: at for name, at in self._names.items() if at > going[-1][0]}
         return len(going)
 
-    def _expired(self, retention: LogRetention) -> Iterator[EntryRow]:
+    def _expired(self, retention: ports.LogRetention) -> Iterator[appending.EntryRow]:
         oldest = -inf if retention.age is None else self._clock.now() - retention.age * 1_000_000
         size = inf if retention.size is None else retention.size
         kept = sum(appending.entry_size(row) for row in self._rows)
@@ -200,7 +188,7 @@ class MemoryLog:
             kept -= appending.entry_size(row)
 
 
-def _remaining_row(row: EntryRow, erasure: Erasure) -> EntryRow:
+def _remaining_row(row: appending.EntryRow, erasure: Erasure) -> appending.EntryRow:
     """The row with the text that remains; a row without an event if nothing does."""
     if not row[_EVENT]:
         return row

@@ -103,7 +103,7 @@ class PipelineApplication:
     settings: Settings
     ports: JobPorts
     clock: Clock
-    house: MaintenanceContext
+    context: MaintenanceContext
     rules: MaintenanceRules
 
     def run(self, stop: Flag) -> None:
@@ -127,9 +127,9 @@ class PipelineApplication:
         try:
             queries = self._started(work, stop)
             _collect_jvm_garbage(spark)
-            house = replace(self.house, run=partial(run_tasks, spark))
-            keeper = LakeMaintenance(house, self.rules, self.clock)
-            keeping = MaintenanceThread(keeper, self._eraser(house, began), spark.sparkContext)
+            context = replace(self.context, run=partial(run_tasks, spark))
+            keeper = LakeMaintenance(context, self.rules, self.clock)
+            keeping = MaintenanceThread(keeper, self._eraser(context, began), spark.sparkContext)
             try:
                 self._watch(work, queries, keeper, stop)
             finally:
@@ -141,9 +141,9 @@ class PipelineApplication:
             if traces is not None:
                 traces.close()
 
-    def _eraser(self, house: MaintenanceContext, began: int) -> Eraser:
+    def _eraser(self, context: MaintenanceContext, began: int) -> Eraser:
         memory = self.settings.query_seconds + PREPARE_SECONDS
-        return Eraser(self.ports.open_stores(), house, self.clock, memory, began)
+        return Eraser(self.ports.open_stores(), context, self.clock, memory, began)
 
     def _started(self, work: JobContext, stop: Flag) -> list[StreamingQuery]:
         """Start both queries, and wait until each has passed the position of a new registry entry, on warm workers."""

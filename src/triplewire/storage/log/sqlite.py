@@ -21,30 +21,7 @@ from triplewire.model.clock import Clock
 from triplewire.model.erasure import LOSSES, apply_erasures, compute_losses, find_affected
 from triplewire.model.terms import iri
 from triplewire.storage import sqlite
-from triplewire.storage.log import appending
-from triplewire.storage.log.appending import (
-    NO_HASH,
-    AppendPlan,
-    DeduplicationIndex,
-    EventKey,
-    KnownEvents,
-    collect_event_keys,
-    hash_key,
-    pack_hashes,
-    plan_append,
-    unpack_hashes,
-)
-from triplewire.storage.log.ports import (
-    LOOKUP_POSITIONS,
-    SEGMENT_LIMITS,
-    AppendedEvent,
-    LogRetention,
-    Publication,
-    Segment,
-    SegmentLimits,
-    StreamVolume,
-    extend_volume,
-)
+from triplewire.storage.log import appending, ports
 
 TRIM_EVENTS: Final = 1_000
 """Log entries that one transaction drops. Appends wait for it: some 10 ms with events of 1 kB."""
@@ -77,35 +54,38 @@ _SEGMENTS = """SELECT number, segment FROM segments
 
 
 def _write_segments(
-    connection: Connection, arrivals: Mapping[str, Sequence[AppendedEvent]], received: int, limits: SegmentLimits
+    connection: Connection,
+    arrivals: Mapping[str, Sequence[ports.AppendedEvent]],
+    received: int,
+    limits: ports.SegmentLimits,
 ) -> None:
     """Extend the volumes of streams, in the transaction that stores their events."""
     for stream, events in arrivals.items():
-        before = _read_volume(connection, stream) or StreamVolume(stream)
-        volume, full = extend_volume(before, events, received, limits)
+        before = _read_volume(connection, stream) or ports.StreamVolume(stream)
+        volume, full = ports.extend_volume(before, events, received, limits)
         *counts, open, unordered = vars(volume).values()
         connection.execute(_EXTEND_VOLUME, (*counts, open and _format_segment(open), unordered))
         connection.executemany(_CLOSE_SEGMENT, [(stream, each.number, _format_segment(each)) for each in full])
 
 
-def _read_volume(connection: Connection, stream: str) -> StreamVolume | None:
+def _read_volume(connection: Connection, stream: str) -> ports.StreamVolume | None:
     row = connection.execute(_SELECT_VOLUME, (stream,)).fetchone()
     return None if row is None else _parse_volume(row)
 
 
-def _parse_volume(row: tuple[Any, ...]) -> StreamVolume:
+def _parse_volume(row: tuple[Any, ...]) -> ports.StreamVolume:
     stream, events, size, since, until, closed, open, unordered = row
     current = None if open is None else _parse_segment(closed, open)
-    return StreamVolume(stream, events, size, since, until, closed, current, unordered)
+    return ports.StreamVolume(stream, events, size, since, until, closed, current, unordered)
 
 
-def _format_segment(segment: Segment) -> str:
+def _format_segment(segment: ports.Segment) -> str:
     return orjson.dumps([*vars(segment).values()][1:]).decode()
 
 
-def _parse_segment(number: int, text: str) -> Segment:
+def _parse_segment(number: int, text: str) -> ports.Segment:
     ranges, *rest = orjson.loads(text)
-    return Segment(number, tuple((first, last) for first, last in ranges), *rest)
+    return ports.Segment(number, tuple((first, last) for first, last in ranges), *rest)
 
 
 _EVENTS = {
@@ -179,23 +159,28 @@ class SqliteLog:
     """Events in a file that any number of processes append to and read at once."""
 
     def __init__(
-        self, path: Path, clock: Clock, *, segments: SegmentLimits = SEGMENT_LIMITS, lookup: int = LOOKUP_POSITIONS
+        self,
+        path: Path,
+        clock: Clock,
+        *,
+        segments: ports.SegmentLimits = ports.SEGMENT_LIMITS,
+        lookup: int = ports.LOOKUP_POSITIONS,
     ) -> None:
         """`find` looks through the newest `lookup` positions."""
         self._clock = clock
         self._segments = segments
         self._lookup = lookup
         self._database = sqlite.Database(path, SCHEMA)
-        self._names = DeduplicationIndex()
+        self._names = appending.DeduplicationIndex()
         """Only whoever is in a transaction that writes has them."""
 
-    def append(self, publications: Sequence[Publication]) -> list[Sequence[int]]:
+    def append(self, publications: Sequence[ports.Publication]) -> list[Sequence[int]]:
         if not any(publication.events for publication in publications):
-            return plan_append(publications, KnownEvents()).positions(self.head() + 1)
-        arrivals: dict[str, list[AppendedEvent]] = {}
+            return appending.plan_append(publications, appending.KnownEvents()).positions(self.head() + 1)
+        arrivals: dict[str, list[ports.AppendedEvent]] = {}
         with self._database.writing() as connection:
-            hashes = {name: hash_key(name) for name in collect_event_keys(publications)}
-            planned = plan_append(publications, self._known(connection, publications, hashes))
+            hashes = {name: appending.hash_key(name) for name in appending.collect_event_keys(publications)}
+            planned = appending.plan_append(publications, self._known(connection, publications, hashes))
             taken = sqlite.take_positions(connection, len(planned.fresh))
             (start,) = connection.execute(_TOTAL).fetchone() or (0,)
             # Within the transaction, so that what several processes append is received in the order of positions.
@@ -207,12 +192,15 @@ class SqliteLog:
         return planned.positions(taken.start)
 
     def _known(
-        self, connection: Connection, publications: Sequence[Publication], hashes: Mapping[EventKey, int]
-    ) -> KnownEvents:
+        self,
+        connection: Connection,
+        publications: Sequence[ports.Publication],
+        hashes: Mapping[appending.EventKey, int],
+    ) -> appending.KnownEvents:
         events = self._events(connection, list(hashes.values())) if hashes else {}
-        return KnownEvents(_select_key_ranges(connection, appending.publication_keys(publications)), events)
+        return appending.KnownEvents(_select_key_ranges(connection, appending.publication_keys(publications)), events)
 
-    def _events(self, connection: Connection, asked: Sequence[int]) -> dict[EventKey, tuple[int, str]]:
+    def _events(self, connection: Connection, asked: Sequence[int]) -> dict[appending.EventKey, tuple[int, str]]:
         """Known events by the hashes of their keys, with positions and texts."""
         self._learn(connection)
         likely = [at for at in self._names.find(asked) if _has_hash(connection, at)]
@@ -252,7 +240,7 @@ class SqliteLog:
         with self._database.reading() as connection:
             return sqlite.newest_position(connection)
 
-    def trim(self, retention: LogRetention, before: int) -> int:
+    def trim(self, retention: ports.LogRetention, before: int) -> int:
         oldest = -1 if retention.age is None else self._clock.now() - int(retention.age * 1_000_000)
         dropped = 0
         while step := self._trim_step(oldest, retention.size, before):
@@ -270,16 +258,16 @@ class SqliteLog:
             (position,) = connection.execute(_FLOOR, (stream or "",)).fetchone() or (START,)
         return int(position)
 
-    def volumes(self, after: str = "", limit: int | None = None) -> list[StreamVolume]:
+    def volumes(self, after: str = "", limit: int | None = None) -> list[ports.StreamVolume]:
         with self._database.reading() as connection:
             rows = connection.execute(_SELECT_VOLUMES, (after, -1 if limit is None else limit)).fetchall()
         return [_parse_volume(row) for row in rows]
 
-    def volume(self, stream: str) -> StreamVolume | None:
+    def volume(self, stream: str) -> ports.StreamVolume | None:
         with self._database.reading() as connection:
             return _read_volume(connection, stream)
 
-    def segments(self, stream: str, numbers: Sequence[int]) -> list[Segment]:
+    def segments(self, stream: str, numbers: Sequence[int]) -> list[ports.Segment]:
         with self._database.reading() as connection:
             rows = connection.execute(_SEGMENTS, (stream, orjson.dumps(list(numbers)).decode())).fetchall()
         return [_parse_segment(number, text) for number, text in rows]
@@ -348,31 +336,31 @@ def _select_key_ranges(connection: Connection, keys: Sequence[str]) -> dict[str,
 
 
 def _store_keys_and_hashes(
-    connection: Connection, planned: AppendPlan, taken: range, hashes: Mapping[EventKey, int]
+    connection: Connection, planned: appending.AppendPlan, taken: range, hashes: Mapping[appending.EventKey, int]
 ) -> None:
     keys = [(key, taken.start + places.start, taken.start + places.stop) for key, places in planned.keys.items()]
     connection.executemany(_KEEP, keys)
     if any(planned.names):
-        connection.execute(_NAME, (taken.start, pack_hashes(planned.names, hashes)))
+        connection.execute(_NAME, (taken.start, appending.pack_hashes(planned.names, hashes)))
 
 
 def _forget_hash(connection: Connection, position: int) -> None:
     """Forget by which name an entry is known: what comes by it is new."""
     first, data = connection.execute(_NAMED_AT, (position,)).fetchone() or (0, b"")
-    hashes = unpack_hashes(data).copy()
+    hashes = appending.unpack_hashes(data).copy()
     if position - first < len(hashes):
-        hashes[position - first] = NO_HASH
+        hashes[position - first] = appending.NO_HASH
         connection.execute(_NAME, (first, hashes.tobytes()))
 
 
 def _has_hash(connection: Connection, position: int) -> bool:
     first, data = connection.execute(_NAMED_AT, (position,)).fetchone() or (0, b"")
-    hashes = unpack_hashes(data)
-    return position - first < len(hashes) and hashes[position - first] != NO_HASH
+    hashes = appending.unpack_hashes(data)
+    return position - first < len(hashes) and hashes[position - first] != appending.NO_HASH
 
 
 def _measure_rows(
-    rows: Iterable[appending.EntryRow], start: int, arrivals: dict[str, list[AppendedEvent]]
+    rows: Iterable[appending.EntryRow], start: int, arrivals: dict[str, list[ports.AppendedEvent]]
 ) -> Iterator[tuple[object, ...]]:
     """Rows with the offset of each."""
     for row in rows:
