@@ -128,8 +128,7 @@ def read_record(folder: Path) -> int | None:
 
 
 def write_counts(folder: Path, version: int) -> None:
-    counter = ReadCounter(folder, ManualClock())
-    counter._path, counter._saved = folder / "one.json", -1e9
+    counter = ReadCounter(folder, ManualClock(), name="one", seconds=0.0)
     counter.add(["zone"] * version)
     counter.save()
 

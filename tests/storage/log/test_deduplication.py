@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from triplewire.model.clock import ManualClock
-from triplewire.storage.log import appending
 from triplewire.storage.log.appending import DeduplicationIndex, EventKey, hash_key, pack_hashes
 from triplewire.storage.log.ports import AppendResult, Publication
 from triplewire.storage.log.sqlite import SqliteLog
@@ -25,23 +23,21 @@ NAMES = st.one_of(st.none(), st.tuples(st.just("s"), st.sampled_from([f"urn:{n}"
 )
 @settings(max_examples=80, deadline=None)
 def test_every_position_of_a_name_is_found(groups: list[list[EventKey | None]], run: int, together: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(appending, "DEDUPLICATION_RUN", run)
-        names, position, at, waiting = DeduplicationIndex(), 1, dict[EventKey, list[int]](), list[tuple[int, bytes]]()
-        for group in groups:
-            waiting.append((position, pack_hashes(group, {each: hash_key(each) for each in group if each is not None})))
-            if len(waiting) == together:
-                names.add(waiting)
-                waiting = []
-            for number, name in enumerate(group, position):
-                if name is not None:
-                    at.setdefault(name, []).append(number)
-            position += len(group)
-        names.add(waiting)
-        asked = [("s", f"urn:{n}") for n in range(31)]
-        for name in asked:
-            assert sorted(names.find([hash_key(name)])) == at.get(name, [])
-        assert sorted(names.find([hash_key(name) for name in asked])) == sorted(n for each in at.values() for n in each)
+    names, position, at, waiting = DeduplicationIndex(run), 1, dict[EventKey, list[int]](), list[tuple[int, bytes]]()
+    for group in groups:
+        waiting.append((position, pack_hashes(group, {each: hash_key(each) for each in group if each is not None})))
+        if len(waiting) == together:
+            names.add(waiting)
+            waiting = []
+        for number, name in enumerate(group, position):
+            if name is not None:
+                at.setdefault(name, []).append(number)
+        position += len(group)
+    names.add(waiting)
+    asked = [("s", f"urn:{n}") for n in range(31)]
+    for name in asked:
+        assert sorted(names.find([hash_key(name)])) == at.get(name, [])
+    assert sorted(names.find([hash_key(name) for name in asked])) == sorted(n for each in at.values() for n in each)
 
 
 def test_runs_are_let_go_when_all_in_them_is() -> None:

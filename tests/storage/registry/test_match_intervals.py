@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from triplewire.model import END, Kind, Subscription
 from triplewire.storage.memory import MemoryRegistry, PositionSequence
-from triplewire.storage.registry import ontologies
 from triplewire.storage.registry.ontologies import (
     NEWEST_ONTOLOGIES,
     ONTOLOGIES_VERSION,
@@ -80,18 +78,16 @@ def test_every_position_has_what_held_at_it(before: list[str], after: list[str],
     if ending:
         (until,) = world.registry.put([(SUBSCRIPTION, "s", None)])
         known[-1] = end_subscription(known[-1], until)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ontologies, "BATCH_EVENTS", window)
-        stretches = list(present_intervals(world.registry, known, 100))
+    intervals = list(present_intervals(world.registry, known, 100, window))
     told = {
         position: (each.version.since, each.ontologies)
-        for each in stretches
+        for each in intervals
         for position in world.held
         if each.start < position < each.stop
     }
     assert told == world.held
-    assert stretches[0].start == known[0].made
-    assert stretches[-1].stop == (known[-1].until if ending else END)
+    assert intervals[0].start == known[0].made
+    assert intervals[-1].stop == (known[-1].until if ending else END)
 
 
 def test_the_past_is_that_of_the_first_version() -> None:

@@ -36,10 +36,20 @@ _FORGOTTEN = 24 * _HOUR
 class ReadCounter:
     """Reads of one process by zone. Counts are worth no failing query: if they cannot be written, they are dropped."""
 
-    def __init__(self, directory: Path, clock: Clock, *, zones: int = READ_COUNT_ZONES) -> None:
-        """Counts of at most `zones` are kept, those that are read most."""
+    def __init__(
+        self,
+        directory: Path,
+        clock: Clock,
+        *,
+        name: str | None = None,
+        zones: int = READ_COUNT_ZONES,
+        seconds: float = READ_COUNT_SECONDS,
+    ) -> None:
+        """Counts of at most `zones` are kept, those that are read most, and written every `seconds` to a file that by
+        default has a name of its own."""
         self._zones = zones
-        self._path = directory / f"{uuid4().hex}.json"
+        self._seconds = seconds
+        self._path = directory / f"{name or uuid4().hex}.json"
         self._clock = clock
         self._counts: dict[str, float] = {}
         self._counted = clock.now()
@@ -57,7 +67,7 @@ class ReadCounter:
 
     def save(self) -> None:
         """Write down what was counted, unless that was done just now or there is nothing new."""
-        if not self._changed or self._clock.ticks() - self._saved < READ_COUNT_SECONDS:
+        if not self._changed or self._clock.ticks() - self._saved < self._seconds:
             return
         self._saved, self._changed = self._clock.ticks(), False
         self._fade()

@@ -55,7 +55,9 @@ class DeduplicationIndex:
     """Positions by the hash of a key, in sorted runs. It may find a position too many, never one too few: callers look
     at the event."""
 
-    def __init__(self) -> None:
+    def __init__(self, run: int = DEDUPLICATION_RUN) -> None:
+        """A run has at most `run` hashes."""
+        self._run = run
         self.position = 0
         """The position of the last hashes that were added."""
         self._runs: list[tuple[Hashes, npt.NDArray[np.int64]]] = []
@@ -69,13 +71,13 @@ class DeduplicationIndex:
         hashes = np.concatenate([part for _, part in parts])
         positions = np.concatenate([np.arange(first, first + len(part)) for first, part in parts])
         known = np.flatnonzero(hashes != NO_HASH)
-        for start in range(0, len(known), DEDUPLICATION_RUN):
-            rows = known[start : start + DEDUPLICATION_RUN]
+        for start in range(0, len(known), self._run):
+            rows = known[start : start + self._run]
             self._append(hashes[rows], positions[rows])
 
     def _append(self, hashes: Hashes, positions: npt.NDArray[np.int64]) -> None:
         """Append a run, merged with those before it while they are less than twice as long."""
-        while self._runs and len(self._runs[-1][0]) < min(2 * len(hashes), DEDUPLICATION_RUN - len(hashes) + 1):
+        while self._runs and len(self._runs[-1][0]) < min(2 * len(hashes), self._run - len(hashes) + 1):
             older = self._runs.pop()
             hashes, positions = np.concatenate([older[0], hashes]), np.concatenate([older[1], positions])
         order = np.argsort(hashes)

@@ -66,11 +66,14 @@ def past_interval(registry: Registry, subscription: Subscription) -> MatchInterv
     return MatchInterval(first.floor, first.made, asked, first.ontologies)
 
 
-def present_intervals(registry: Registry, versions: Sequence[Subscription], through: int) -> Iterator[MatchInterval]:
+def present_intervals(
+    registry: Registry, versions: Sequence[Subscription], through: int, window: int = BATCH_EVENTS
+) -> Iterator[MatchInterval]:
     """The intervals since a subscription with a `begins` was made, in order. `versions` are those that are known, in
-    order; others have none. Ontologies that were loaded after a position are ignored."""
+    order; others have none. Ontologies that were loaded after a position are ignored. `window` positions are read
+    at a time."""
     (*_, newest) = versions
-    loads = _ontology_changes(registry, newest.made, through)
+    loads = _ontology_changes(registry, newest.made, through, window)
     loaded = {each.key: each.position for at in newest.ontologies for each in registry.changes(at - 1, at)}
     begun = {newest.made, *(each.since for each in versions), *(each.position for each in loads)}
     cuts = [each for each in sorted(begun) if newest.made <= each < newest.until]
@@ -81,14 +84,14 @@ def present_intervals(registry: Registry, versions: Sequence[Subscription], thro
                 yield MatchInterval(start, stop, version, known)
 
 
-def _ontology_changes(registry: Registry, made: int, through: int) -> list[RegistryChange]:
+def _ontology_changes(registry: Registry, made: int, through: int, window: int) -> list[RegistryChange]:
     """Changes to ontologies since shortly before a subscription was made, without their text."""
-    after, newest = max(START, made - BATCH_EVENTS), registry.get(ONTOLOGIES_VERSION, NEWEST_ONTOLOGIES)
+    after, newest = max(START, made - window), registry.get(ONTOLOGIES_VERSION, NEWEST_ONTOLOGIES)
     if newest is None or newest.position <= after:
         return []
     found = []
-    for start in range(after, through, BATCH_EVENTS):
-        changes = registry.changes(start, min(through, start + BATCH_EVENTS))
+    for start in range(after, through, window):
+        changes = registry.changes(start, min(through, start + window))
         found += [_without_text(each) for each in changes if each.kind == ONTOLOGY]
     return found
 
