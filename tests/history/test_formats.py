@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.history import terms
-from triplewire.history.formats import FORMATS, ResultFormat, choose_format
 from triplewire.history.formats.columns import BATCH_BYTES, GATHER_SECONDS, split_batches
+from triplewire.history.formats.results import FORMATS, ResultFormat, choose_format
 from triplewire.model.errors import BadRequest, NotAcceptable
 from triplewire.model.terms import is_literal, literal, parse_literal
 

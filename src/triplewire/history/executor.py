@@ -14,7 +14,7 @@ from triplewire.config.workers import CHUNK_BYTES
 from triplewire.history.engines import Deadline, QueryEngine, WrongEngine
 from triplewire.history.explain import QueryExplain, RedactedExplain
 from triplewire.history.federation import resolve_services
-from triplewire.history.formats import choose_format
+from triplewire.history.formats.results import choose_format
 from triplewire.history.requests import EXPLAIN_FORMATS, HistoryRequest, QueryLimits
 from triplewire.model.errors import AnswerTooLarge, NotFound, Unsupported
 from triplewire.model.terms import iri

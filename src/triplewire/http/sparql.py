@@ -16,7 +16,7 @@ import pyarrow as pa
 from aiohttp import web
 from multidict import MultiDict
 
-from triplewire.history.formats import choose_format
+from triplewire.history.formats.results import choose_format
 from triplewire.history.requests import HistoryRequest
 from triplewire.http.auth import caller
 from triplewire.http.openapi import resource_operations, routes_of, serves
