@@ -75,30 +75,21 @@ _SORTED = 1.25
 """Growth before the copy is sorted again: all sorting together then costs five times the last."""
 
 
-class QuadCache:
-    """A copy of the lake up to a position, in tables of one connection."""
+class QuadCache(snapshots.IncrementalView):
+    """A copy of the lake, in tables of one connection."""
 
     def __init__(self, duck: duckdb.DuckDBPyConnection, portion_quads: int = snapshots.PORTION_QUADS) -> None:
         self._duck = duck
-        self._portion_quads = portion_quads
-        self.reset()
+        super().__init__(portion_quads)
 
     def reset(self) -> None:
-        self._progress = snapshots.SnapshotProgress(self._portion_quads)
+        super().reset()
         self._numbers: dict[str, int] = {}
         self._rows = self._sorted = 0
         self._duck.execute("CREATE OR REPLACE TEMP TABLE cached_predicates (predicate VARCHAR, number INTEGER)")
         self._duck.execute("CREATE OR REPLACE TEMP TABLE cached_terms (term VARCHAR, id INTEGER)")
         numbers = ", ".join(f"0 AS {name}" for name in (PREDICATE_NUMBER, _SUBJECT, _OBJECT))
         self._duck.execute(f"CREATE OR REPLACE TEMP TABLE {COPY} AS SELECT {EMPTY_ROW}, {numbers} WHERE false")
-
-    def holds(self, snapshot: Snapshot) -> bool:
-        return self._progress.holds(snapshot)
-
-    def missing(self, snapshot: Snapshot) -> Sequence[snapshots.SnapshotPortion]:
-        if not self._progress.follows(snapshot):
-            self.reset()
-        return self._progress.missing(snapshot)
 
     def add(self, portion: snapshots.SnapshotPortion) -> None:
         self._number_predicates(portion)

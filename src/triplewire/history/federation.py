@@ -9,11 +9,11 @@ from __future__ import annotations
 import http.client
 import re
 import socket
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from threading import Timer
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from urllib.parse import SplitResult, urlencode, urlsplit
 from uuid import uuid4
 
@@ -22,7 +22,8 @@ import orjson
 from triplewire.history.requests import QueryLimits
 from triplewire.model.errors import QueryLimit, Unavailable, Unsupported
 from triplewire.model.terms import XSD_STRING, iri, literal
-from triplewire.sparql.algebra import Const, Query, Service, Values
+from triplewire.sparql.algebra import Const, Operator, Query, Service, Values
+from triplewire.sparql.traversal import transform_operators
 
 SERVICE_SECONDS: Final = 10.0
 """Time limit of one SERVICE call, within that of the query."""
@@ -159,15 +160,17 @@ def _check_pattern(pattern: re.Pattern[str], text: str) -> str:
 NO_BINDINGS = Values((), ((),))
 """The one empty solution."""
 
-T = TypeVar("T")
-
 
 def resolve_services(query: Query, allowed: Collection[str], bounds: QueryLimits) -> Query:
     """Replace every SERVICE of a query by its solutions.
 
     Raises Unsupported for an endpoint that is not allowed, and what `fetch_service` raises.
     """
-    return _replace_services(query, lambda service: fetch_service(_check_allowed(service, allowed), bounds))
+
+    def resolve(operator: Operator) -> Operator:
+        return fetch_service(_check_allowed(operator, allowed), bounds) if isinstance(operator, Service) else operator
+
+    return replace(query, where=transform_operators(query.where, resolve))
 
 
 def fetch_service(service: Service, bounds: QueryLimits) -> Values:
@@ -200,25 +203,3 @@ def _ask_service(service: Service, seconds: float) -> Values:
     if len(rows) > SERVICE_ROWS:
         raise QueryLimit(f"SERVICE <{address}> has more than {SERVICE_ROWS} solutions; request less")
     return Values(service.names, rows)
-
-
-def _replace_services(node: T, answer: Callable[[Service], Values]) -> T:
-    """Replace every SERVICE in a tree: in groups, in sub-queries, in EXISTS."""
-    changed: dict[str, Any] = {}
-    for field in fields(node):  # type: ignore[arg-type]
-        value = getattr(node, field.name)
-        new = _replace_in_value(value, answer)
-        if new is not value:
-            changed[field.name] = new
-    return replace(node, **changed) if changed else node  # type: ignore[type-var]
-
-
-def _replace_in_value(value: Any, answer: Callable[[Service], Values]) -> Any:  # noqa: ANN401
-    if isinstance(value, Service):
-        return answer(value)
-    if isinstance(value, Values):
-        return value
-    if isinstance(value, tuple):
-        new = tuple(_replace_in_value(each, answer) for each in value)
-        return new if any(a is not b for a, b in zip(value, new, strict=True)) else value
-    return _replace_services(value, answer) if is_dataclass(value) and not isinstance(value, type) else value

@@ -6,9 +6,10 @@ position are new, until rows were removed from the table: then everything begins
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from triplewire.storage.lake.data_files import QUADS, parquet_relation
 from triplewire.storage.lake.ports import Snapshot
@@ -106,19 +107,31 @@ class SnapshotProgress:
             self.position, self._target = self._target.position, None
 
 
-class IncrementalView(Protocol):
-    """A view of the lake that grows with it."""
+class IncrementalView(ABC):
+    """A view of the lake that grows with it, up to a position."""
+
+    def __init__(self, portion_quads: int = PORTION_QUADS) -> None:
+        self._portion_quads = portion_quads
+        self.reset()
 
     def reset(self) -> None:
         """Begin again from nothing."""
+        self._progress = SnapshotProgress(self._portion_quads)
+
+    def holds(self, snapshot: Snapshot) -> bool:
+        return self._progress.holds(snapshot)
 
     def missing(self, snapshot: Snapshot) -> Sequence[SnapshotPortion]:
         """Return the portions still to be added; resets the view if rows were removed."""
+        if not self._progress.follows(snapshot):
+            self.reset()
+        return self._progress.missing(snapshot)
 
+    @abstractmethod
     def add(self, portion: SnapshotPortion) -> None:
         """Add the first missing portion."""
 
-    def finish(self) -> None:
+    def finish(self) -> None:  # noqa: B027 - most views need nothing
         """Complete the view when nothing is missing."""
 
 

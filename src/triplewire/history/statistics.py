@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from triplewire.history.dataset_statistics import HyperLogLog, StatisticsFile, StatisticsRecord
-from triplewire.history.snapshots import PORTION_QUADS, SnapshotPortion, SnapshotProgress
+from triplewire.history.snapshots import PORTION_QUADS, IncrementalView, SnapshotPortion
 from triplewire.model.terms import RDF_LANG_STRING, XSD, XSD_STRING
 from triplewire.sparql.algebra import Family
 from triplewire.sparql.constants import INTEGERS, SHORT_EXACT
@@ -99,8 +99,8 @@ class _Fact(NamedTuple):
         return self.datatype not in _EXACT or self.longest <= SHORT_EXACT
 
 
-class LakeStatistics:
-    """Statistics of the lake up to a position, counted over one connection."""
+class LakeStatistics(IncrementalView):
+    """Statistics of the lake, counted over one connection."""
 
     def __init__(
         self,
@@ -110,12 +110,11 @@ class LakeStatistics:
     ) -> None:
         self._duck = duck
         self._records = records
-        self._portion_quads = portion_quads
         self._sketches = HyperLogLog(duck)
-        self.reset()
+        super().__init__(portion_quads)
 
     def reset(self) -> None:
-        self._progress = SnapshotProgress(self._portion_quads)
+        super().reset()
         self._facts: dict[tuple[str, str, str | None], _Fact] = {}
         self._sketches.clear()
         self._estimates: Mapping[str | None, TripleCounts] = {}
@@ -123,7 +122,7 @@ class LakeStatistics:
 
     def get(self, snapshot: Snapshot) -> Statistics:
         """Return the statistics of a snapshot, if it is complete; duplicates are not part of them."""
-        return self._current if self._summed and self._progress.holds(snapshot) else NO_STATISTICS
+        return self._current if self._summed and self.holds(snapshot) else NO_STATISTICS
 
     def missing(self, snapshot: Snapshot) -> Sequence[SnapshotPortion]:
         """Return the portions still to be counted. After a reset the record of another process is used."""
@@ -271,8 +270,8 @@ class _Generation:
             self.greatest[predicate] = max(subject, self.greatest.get(predicate, subject))
 
 
-class DuplicateIndex:
-    """The predicates with duplicate triples in the lake up to a position, found over one connection."""
+class DuplicateIndex(IncrementalView):
+    """The predicates with duplicate triples in the lake, found over one connection."""
 
     def __init__(
         self,
@@ -281,11 +280,12 @@ class DuplicateIndex:
         portion_quads: int = PORTION_QUADS,
     ) -> None:
         self._duck = duck
-        self._hashed_quads, self._portion_quads = hashed_quads, portion_quads
-        self.reset()
+        self._hashed_quads = hashed_quads
+        super().__init__(portion_quads)
 
     def reset(self) -> None:
-        self._progress, self._repeating = SnapshotProgress(self._portion_quads), frozenset[Predicate]()
+        super().reset()
+        self._repeating = frozenset[Predicate]()
         self._oldest, self._older, self._newest = _Generation(), _Generation(), _Generation()
         """The oldest generation has no hashes."""
 
@@ -294,12 +294,7 @@ class DuplicateIndex:
 
         The result is None while that is unknown.
         """
-        return self._repeating if self._progress.holds(snapshot) else None
-
-    def missing(self, snapshot: Snapshot) -> Sequence[SnapshotPortion]:
-        if not self._progress.follows(snapshot):
-            self.reset()
-        return self._progress.missing(snapshot)
+        return self._repeating if self.holds(snapshot) else None
 
     def add(self, portion: SnapshotPortion) -> None:
         groups = self._duck.sql(_NEW.format(rows=portion.relation)).to_arrow_table()
@@ -334,6 +329,3 @@ class DuplicateIndex:
         self._newest.hashes.add(ordered)
         self._newest.rows += len(ordered)
         return {names[number] for number in np.unique(owners[again])}
-
-    def finish(self) -> None:
-        """Nothing remains to be done."""

@@ -32,14 +32,14 @@ from triplewire.sparql.dialects.duckdb import open_engine
 from triplewire.sparql.entailment.ontologies import Ontology
 from triplewire.sparql.entailment.rewriting import rewrite_query
 from triplewire.sparql.queries import ensure_recursion_limit
-from triplewire.sparql.serialization import (
+from triplewire.sparql.serialization import expression_text, format_tree, operator_details, pattern_text
+from triplewire.sparql.traversal import (
+    bound_variables,
     child_operators,
-    expression_text,
-    format_tree,
-    operator_details,
-    pattern_text,
+    iterate_parts,
+    mentioned_variables,
+    pattern_variables,
 )
-from triplewire.sparql.traversal import bound_variables, iterate_parts, mentioned_variables, pattern_variables
 from triplewire.storage.registry.ports import RegistryChange
 
 EXPLAIN_SECONDS: Final = 10.0
@@ -360,7 +360,7 @@ class _Explainer:
                 yield self.tree(inner, lambda each: within(algebra.Graph(name, each)))
             case _:
                 needed = not isinstance(operator, algebra.Union)
-                yield from (self.tree(each, within, needed=needed) for each in child_operators(operator))
+                yield from (self.tree(each, within, needed=needed) for each in child_operators(operator).values())
 
     def _patterns(self, patterns: Sequence[Pattern], within: Within) -> Iterator[ExplainStep]:
         joined: Operator = algebra.Basic()

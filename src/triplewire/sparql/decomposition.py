@@ -265,7 +265,7 @@ class _Decomposer:
                 found = self._flattener.values(operator)
                 return self.refuse("VALUES") if found is None else found
             case algebra.Group(_, keys, aggregates):
-                self.refuse("GROUP BY" if keys else f"aggregate {_first(aggregates).op.upper()}")
+                self.refuse("GROUP BY" if keys else f"aggregate {aggregates[0][1].op.upper()}")
         self.refuse(_REFUSED.get(type(operator), type(operator).__name__))
 
     def _stored(self, patterns: tuple[Pattern, ...]) -> tuple[Pattern, ...]:
@@ -301,7 +301,3 @@ class _Decomposer:
                 for each in args:
                     self._plain(each)
         return expression
-
-
-def _first(aggregates: tuple[tuple[str, algebra.Aggregate], ...]) -> algebra.Aggregate:
-    return aggregates[0][1]

@@ -12,7 +12,7 @@ from triplewire.sparql.dialects import Dialect
 from triplewire.sparql.queries import CompiledQuery, compile_query
 from triplewire.sparql.statistics import Statistics
 from triplewire.sparql.syntax.cursor import Cursor, WindowClause, WindowDeclarations
-from triplewire.sparql.syntax.lexer import SourceSpan, Token
+from triplewire.sparql.syntax.lexer import SourceSpan
 from triplewire.sparql.syntax.queries import REMEMBERED_QUERY_CHARACTERS, check_length, finish_query, start_parsing
 from triplewire.sparql.syntax.windows import parse_stream_name
 
@@ -63,7 +63,7 @@ def _parse(text: str) -> Registration:
     if not found and report is not None:
         raise cursor.syntax_error(_WINDOWED, start)
     if found and query.form not in ("select", "construct"):
-        raise _no_stream(cursor, form)
+        raise cursor.unsupported(f"{form.key} over windows", form, hint="SELECT and CONSTRUCT make streams of answers")
     return Registration(query, found, name, report or (ReportStrategy.ALL if found else None), cursor.spans)
 
 
@@ -80,10 +80,6 @@ def _declared_windows(cursor: Cursor, windows: WindowDeclarations) -> tuple[Wind
         if name not in windows.used:
             raise cursor.syntax_error(f"a window that is used, as in `WINDOW {token.text} {{ ... }}`", token)
     return tuple(clause for _, clause in windows.declared.values())
-
-
-def _no_stream(cursor: Cursor, form: Token) -> Exception:
-    return cursor.unsupported(f"{form.key} over windows", form, hint="SELECT and CONSTRUCT make streams of answers")
 
 
 def compile_windows(

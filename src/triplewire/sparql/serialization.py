@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from triplewire.sparql import algebra
 from triplewire.sparql.algebra import Apply, Const, Expression, Family, Node, Operator, Pattern, Var
 from triplewire.sparql.conjunctions import Bind, Check, Conjunction
+from triplewire.sparql.traversal import child_operators
 
 _INFIX = frozenset({"=", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "&&", "||"})
 _ROWS_SHOWN = 3
@@ -30,7 +31,7 @@ def format_tree(
 
 def format_algebra(operator: Operator) -> str:
     """Return the operators as an indented tree."""
-    return "\n".join(format_tree(operator, _operator_lines, child_operators))
+    return "\n".join(format_tree(operator, _operator_lines, lambda each: child_operators(each).values()))
 
 
 def describe_algebra(operator: Operator) -> dict[str, Any]:
@@ -38,7 +39,7 @@ def describe_algebra(operator: Operator) -> dict[str, Any]:
     return {
         "operator": type(operator).__name__,
         "says": operator_details(operator),
-        "inside": [*map(describe_algebra, child_operators(operator))],
+        "inside": [*map(describe_algebra, child_operators(operator).values())],
     }
 
 
@@ -47,23 +48,6 @@ def _operator_lines(operator: Operator) -> Iterator[str]:
     first, *rest = operator_details(operator) or [""]
     yield f"{name} {first}".rstrip()
     yield from (f"{' ' * len(name)} {line}" for line in rest)
-
-
-def child_operators(operator: Operator) -> list[Operator]:
-    """Return the operators directly inside an operator, without those in its expressions."""
-    match operator:
-        case (
-            algebra.Join(left, right)
-            | algebra.Union(left, right)
-            | algebra.Minus(left, right)
-            | algebra.LeftJoin(left, right)
-        ):
-            return [left, right]
-        case algebra.Filter(inner) | algebra.Extend(inner) | algebra.Group(inner) | algebra.Select(inner):
-            return [inner]
-        case algebra.Graph(inner=inner) | algebra.Window(inner=inner):
-            return [inner]
-    return []
 
 
 def operator_details(operator: Operator) -> list[str]:

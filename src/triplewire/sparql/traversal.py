@@ -60,21 +60,14 @@ def _aggregate(aggregate: algebra.Aggregate, change: Callable[[Expression], Expr
 
 
 def _inside(operator: Operator, change: OperatorChange) -> Operator:
-    match operator:
-        case (
-            algebra.Join(left, right)
-            | algebra.Union(left, right)
-            | algebra.Minus(left, right)
-            | algebra.LeftJoin(left, right)
-        ):
-            operator = replace(
-                operator, left=transform_operators(left, change), right=transform_operators(right, change)
-            )
-        case algebra.Filter(inner) | algebra.Extend(inner) | algebra.Group(inner) | algebra.Select(inner):
-            operator = replace(operator, inner=transform_operators(inner, change))
-        case algebra.Graph(inner=inner) | algebra.Window(inner=inner):
-            operator = replace(operator, inner=transform_operators(inner, change))
+    changed = {name: transform_operators(each, change) for name, each in child_operators(operator).items()}
+    operator = replace(operator, **changed) if changed else operator  # type: ignore[arg-type]
     return map_expressions(operator, lambda expression: _expression(expression, change))
+
+
+def child_operators(operator: Operator) -> dict[str, Operator]:
+    """Return the operators directly inside an operator by field, without those in its expressions."""
+    return {name: getattr(operator, name) for name in ("left", "right", "inner") if hasattr(operator, name)}
 
 
 def _expression(expression: Expression, change: OperatorChange) -> Expression:

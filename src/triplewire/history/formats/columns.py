@@ -49,11 +49,7 @@ _TRIPLE = r"(?s)^<<\( (?P<subject>\S+) (?P<predicate>\S+) (?P<object>.*) \)>>$"
 
 def binary_columns(batch: pa.RecordBatch, count: int) -> list[TermColumn]:
     """The first columns of a batch, as bytes."""
-    return [_binary(batch.column(index)) for index in range(count)]
-
-
-def _binary(column: pa.Array) -> TermColumn:
-    return column.cast(pa.string()).view(pa.binary())
+    return [batch.column(index).cast(pa.string()).view(pa.binary()) for index in range(count)]
 
 
 def split_batches(

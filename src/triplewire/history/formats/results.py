@@ -94,18 +94,6 @@ def _json_text(texts: TermColumn) -> TermColumn:
     return pc.replace_with_mask(texts, mask, escaped)
 
 
-def _json_iri(terms: TermColumn) -> TermColumn:
-    return concatenate(b'{"type":"uri","value":"', _json_text(strip_delimiters(terms)), b'"}')
-
-
-def _json_blank(terms: TermColumn) -> TermColumn:
-    return concatenate(b'{"type":"bnode","value":"', _json_text(drop_prefix(terms, 2)), b'"}')
-
-
-def _json_plain(terms: TermColumn) -> TermColumn:
-    return concatenate(b'{"type":"literal","value":"', strip_delimiters(terms), b'"}')
-
-
 def _json_typed(terms: TermColumn) -> TermColumn:
     bodies, datatypes = split_typed(terms)
     return concatenate(b'{"type":"literal","value":"', bodies, b'","datatype":"', _json_text(datatypes), b'"}')
@@ -124,9 +112,9 @@ def _json_triple(terms: TermColumn) -> TermColumn:
 
 
 _JSON_CELLS: CellWriters = {
-    TermKind.IRI: _json_iri,
-    TermKind.BLANK: _json_blank,
-    TermKind.PLAIN: _json_plain,
+    TermKind.IRI: lambda terms: concatenate(b'{"type":"uri","value":"', _json_text(strip_delimiters(terms)), b'"}'),
+    TermKind.BLANK: lambda terms: concatenate(b'{"type":"bnode","value":"', _json_text(drop_prefix(terms, 2)), b'"}'),
+    TermKind.PLAIN: lambda terms: concatenate(b'{"type":"literal","value":"', strip_delimiters(terms), b'"}'),
     TermKind.TYPED: _json_typed,
     TermKind.TAGGED: _json_tagged,
     TermKind.TRIPLE: _json_triple,
@@ -184,18 +172,6 @@ def _xml_text(texts: TermColumn) -> TermColumn:
     return texts
 
 
-def _xml_iri(terms: TermColumn) -> TermColumn:
-    return concatenate(b"<uri>", _xml_text(strip_delimiters(terms)), b"</uri>")
-
-
-def _xml_blank(terms: TermColumn) -> TermColumn:
-    return concatenate(b"<bnode>", _xml_text(drop_prefix(terms, 2)), b"</bnode>")
-
-
-def _xml_plain(terms: TermColumn) -> TermColumn:
-    return concatenate(b"<literal>", _xml_text(unescape(strip_delimiters(terms))), b"</literal>")
-
-
 def _xml_typed(terms: TermColumn) -> TermColumn:
     bodies, datatypes = split_typed(terms)
     return concatenate(b'<literal datatype="', _xml_text(datatypes), b'">', _xml_text(unescape(bodies)), b"</literal>")
@@ -214,9 +190,11 @@ def _xml_triple(terms: TermColumn) -> TermColumn:
 
 
 _XML_CELLS: CellWriters = {
-    TermKind.IRI: _xml_iri,
-    TermKind.BLANK: _xml_blank,
-    TermKind.PLAIN: _xml_plain,
+    TermKind.IRI: lambda terms: concatenate(b"<uri>", _xml_text(strip_delimiters(terms)), b"</uri>"),
+    TermKind.BLANK: lambda terms: concatenate(b"<bnode>", _xml_text(drop_prefix(terms, 2)), b"</bnode>"),
+    TermKind.PLAIN: lambda terms: concatenate(
+        b"<literal>", _xml_text(unescape(strip_delimiters(terms))), b"</literal>"
+    ),
     TermKind.TYPED: _xml_typed,
     TermKind.TAGGED: _xml_tagged,
     TermKind.TRIPLE: _xml_triple,

@@ -294,11 +294,7 @@ def _class_number(value: Value, classes: list[tuple[int, tuple[Family, ...]]]) -
     """Return the number of the class that a term sorts in; the last class takes the rest."""
     *rest, (last, _) = classes
     tests = [(value.among(*group), number(index)) for index, group in rest]
-    return case((negate(value.bound()), _unbound()), *tests, default=number(last))
-
-
-def _unbound() -> Sql:
-    return number(-1)
+    return case((negate(value.bound()), number(-1)), *tests, default=number(last))
 
 
 def _within(value: Value) -> list[Sql]:
@@ -334,8 +330,4 @@ def _string(value: Value) -> Sql:
     if value.families <= set(STRINGS):
         return value.string()
     escaped = every(call("TW_CONTAINS", value.text(), text("\\")), value.among(*STRINGS))
-    return case((escaped, value.string()), (value.among(*STRINGS), _unquoted(value)))
-
-
-def _unquoted(value: Value) -> Sql:
-    return call("SUBSTRING", value.text(), number(2))
+    return case((escaped, value.string()), (value.among(*STRINGS), call("SUBSTRING", value.text(), number(2))))

@@ -179,12 +179,9 @@ def _part(left: ComputedString, right: ComputedString, at: Sql, made: Sql, bind:
     here = sql.compare(">", at, number(0))
     inner = case((here, made), default=text(""))
     return tagged_string(
-        bind(case((are_compatible(left, right), inner))), bind(case((here, left.tag))) if _tagged(left) else null()
+        bind(case((are_compatible(left, right), inner))),
+        bind(case((here, left.tag))) if (not is_null(left.tag)) else null(),
     )
-
-
-def _tagged(value: ComputedString) -> bool:
-    return not is_null(value.tag)
 
 
 def lang_matches(bind: BindSql, value: Value, wanted: Value) -> Value:

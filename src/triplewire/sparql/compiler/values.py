@@ -7,7 +7,7 @@ interface; the classes here are results of functions and the headers of events. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -106,13 +106,8 @@ class Value:
 
 def facet_of(value: Value, name: str) -> Sql:
     """Return a facet of the value: `datatype`, `language`, `number` or `time`."""
-    made: Mapping[str, Callable[[], Sql]] = {
-        "datatype": value.datatype,
-        "language": value.language,
-        "number": value.number,
-        "time": value.time,
-    }
-    return made[name]()
+    facet: Sql = getattr(value, name)()
+    return facet
 
 
 _RANKS = {

@@ -124,16 +124,12 @@ def _reason(triples: frozenset[Triple]) -> frozenset[Triple]:
     terms = {name: term for term, name in names.items()}
     reasoner = PyReasoner()
     reasoner.from_graph([(names[subject], names[predicate], names[object_]) for subject, predicate, object_ in triples])
-    inferred = ((_term(terms, each) for each in row) for row in reasoner.reason())
+    inferred = (((terms.get(str(each)) or f"<{each}>") for each in row) for row in reasoner.reason())
     return frozenset((subject, predicate, object_) for subject, predicate, object_ in inferred if is_iri(subject))
 
 
 def _name(term: str, number: int) -> str:
     return term[1:-1] if term.startswith(_VOCABULARIES) else f"urn:{number}"
-
-
-def _term(terms: Mapping[str, str], name: str) -> str:
-    return terms.get(str(name)) or f"<{name}>"
 
 
 ClosureRow = tuple[str, str, str]

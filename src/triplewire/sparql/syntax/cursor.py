@@ -190,6 +190,13 @@ class Cursor:
             raise self.syntax_error(what)
         return self.take()
 
+    def expect_end(self, what: str) -> None:
+        """Raises SparqlSyntax if there is more text, and a postponed refusal."""
+        if self.token.kind != "end":
+            raise self.syntax_error(f"the end of the {what}")
+        if self.refusal is not None:
+            raise self.refusal
+
     def syntax_error(self, expected: str, token: Token | None = None) -> SparqlSyntax:
         """The error for a token that does not fit here."""
         token = token or self.token

@@ -70,10 +70,7 @@ def start_parsing(text: str, base: str | None, windows: WindowDeclarations | Non
 def finish_query(cursor: Cursor) -> Query:
     """Parse the query up to the end of the text."""
     query = _query(cursor)
-    if cursor.token.kind != "end":
-        raise cursor.syntax_error("the end of the query")
-    if cursor.refusal is not None:
-        raise cursor.refusal
+    cursor.expect_end("query")
     return query
 
 
@@ -191,10 +188,7 @@ def parse_term(text: str) -> str:
     """
     cursor = Cursor(text, None, GrammarRules(parse_group, parse_subselect))
     found = _constant(cursor)
-    if cursor.token.kind != "end":
-        raise cursor.syntax_error("the end of the term")
-    if cursor.refusal is not None:
-        raise cursor.refusal
+    cursor.expect_end("term")
     return found.term
 
 
