@@ -29,7 +29,6 @@ second."""
 SAMPLE_TERMS: Final = 100
 """The most frequent predicates, and classes, in the description of a stream or of the lake."""
 
-
 REGISTERS = 256
 """Registers of a sketch. They estimate within 7 percent, enough to choose a join order."""
 

@@ -44,7 +44,6 @@ CATCH_UP_QUADS: Final = 200_000
 """Quads in new files that a query waits for until they are indexed: half a second. More are indexed when the process is
 idle."""
 
-
 COPY = "cached_quads"
 _TYPES = {
     "position": "BIGINT",

@@ -192,7 +192,6 @@ class HistoryExecutor:
         return self._engine.prepare(self._lake.files())
 
     def start_deadline(self, request: HistoryRequest) -> Deadline:
-        """Start the time limit of a request."""
         return Deadline(self._engine, self.bounds.within(request.seconds).seconds)
 
     def answer_now(self, text: str) -> Mapping[str, Any]:

@@ -34,7 +34,6 @@ SERVICE_BYTES: Final = 8 * 1024 * 1024
 SERVICE_ROWS: Final = 10_000
 """Solutions of one SERVICE call. They become part of the query's SQL."""
 
-
 _HEADERS = {
     "Accept": "application/sparql-results+json",
     "Content-Type": "application/x-www-form-urlencoded",

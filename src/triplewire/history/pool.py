@@ -29,7 +29,6 @@ class QueryProcess(WorkerProcess):
     _number = 0
 
     def ask(self, request: HistoryRequest) -> None:
-        """Begin a query."""
         self._number += 1
         self.free = False
         self.send(FrameKind.REQUEST, {"number": self._number, "request": request.to_json()})

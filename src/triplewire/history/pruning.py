@@ -43,12 +43,7 @@ ColumnSpans: TypeAlias = Sequence[ColumnBounds]
 FileFilter: TypeAlias = Callable[[str, Sequence[str], Set[int]], Set[int]]
 """From a column, terms and files to the files that may contain one of the terms (Bloom filters)."""
 
-_KINDS: dict[str, ConstantKind] = {
-    "object_number": "number",
-    "object_time": "time",
-    "time": "time",
-    "received": "time",
-}
+_KINDS: dict[str, ConstantKind] = {"object_number": "number", "object_time": "time", "time": "time", "received": "time"}
 _SLACK = 2.0**-20
 """Relative slack, more than rounding to an xsd:float changes."""
 
@@ -341,7 +336,6 @@ BLOOM_FILTER_TERMS: Final = 16
 
 BLOOM_FILTERS_QUEUED: Final = 4_096
 """Files whose filters are built when a query process is idle: at worst 1 MB of paths."""
-
 
 COLUMNS = frozenset({"graph", "subject"})
 """Columns in which single terms are looked up."""

@@ -15,7 +15,6 @@ from triplewire.storage.lake.ports import VersionOrTime
 ANSWER_BYTES: Final = 1024**3
 """Bytes in the answer of one SPARQL query over history: a million rows of a kilobyte."""
 
-
 EngineName: TypeAlias = Literal["auto", "duckdb", "spark"]
 ENGINES: tuple[str, ...] = get_args(EngineName)
 EXPLAIN_FORMATS = {"text": "text/plain; charset=utf-8", "json": "application/json"}
@@ -24,8 +23,6 @@ EXPLAIN_FORMATS = {"text": "text/plain; charset=utf-8", "json": "application/jso
 
 @dataclass(frozen=True)
 class QueryLimits:
-    """Resource limits of one query."""
-
     seconds: float = QUERY_SECONDS
     memory: str = QUERY_MEMORY
     rows: int = QUERY_ROWS

@@ -29,7 +29,6 @@ class SnapshotPortion:
 
     @property
     def relation(self) -> str:
-        """The portion as a relation of SQL."""
         return f"(FROM {parquet_relation(self.paths)} WHERE position > {self.after})"
 
 

@@ -31,7 +31,6 @@ HASHED_QUADS: Final = 20_000_000
 """The newest quads and events whose hashes a query process keeps to detect duplicates: at worst 160 MB. For older ones
 it keeps the greatest subject of each predicate: a greater one is new."""
 
-
 GROWTH = 1.2
 """Growth of the lake before estimates are renewed: until then they are right within a fifth, and cached plans stay."""
 
@@ -103,10 +102,7 @@ class LakeStatistics(IncrementalView):
     """Statistics of the lake, counted over one connection."""
 
     def __init__(
-        self,
-        duck: duckdb.DuckDBPyConnection,
-        records: StatisticsFile | None = None,
-        portion_quads: int = PORTION_QUADS,
+        self, duck: duckdb.DuckDBPyConnection, records: StatisticsFile | None = None, portion_quads: int = PORTION_QUADS
     ) -> None:
         self._duck = duck
         self._records = records
@@ -274,10 +270,7 @@ class DuplicateIndex(IncrementalView):
     """The predicates with duplicate triples in the lake, found over one connection."""
 
     def __init__(
-        self,
-        duck: duckdb.DuckDBPyConnection,
-        hashed_quads: int = HASHED_QUADS,
-        portion_quads: int = PORTION_QUADS,
+        self, duck: duckdb.DuckDBPyConnection, hashed_quads: int = HASHED_QUADS, portion_quads: int = PORTION_QUADS
     ) -> None:
         self._duck = duck
         self._hashed_quads = hashed_quads

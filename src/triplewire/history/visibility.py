@@ -68,7 +68,6 @@ def hidden_instances(visibility: Visibility, source: str = "quads", alias: str =
 
 
 def in_scope(scope: PatternSet, value: Sql) -> Sql:
-    """Return the condition that a value is in a scope."""
     return every(_covered(scope.allowed, value), negate(_covered(scope.denied, value)))
 
 
@@ -104,7 +103,6 @@ def _covered(patterns: tuple[str, ...], value: Sql) -> Sql:
 #
 HIDDEN_CLASS_SETS: Final = 8
 """Sets of hidden classes whose instances a query process keeps: some 100 bytes for each instance."""
-
 
 _ROW = "w"
 """The alias of a stored row."""

@@ -26,7 +26,6 @@ QUERY_PROCESS_BYTES: Final = 768 * 1024 * 1024
 PREPARE_SECONDS: Final = 5.0
 """How often an idle query process looks for new files in the lake."""
 
-
 logger = logging.getLogger(__name__)
 
 

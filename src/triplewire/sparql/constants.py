@@ -15,19 +15,8 @@ from triplewire.model.terms import RDF_LANG_STRING, XSD, XSD_STRING, is_iri, is_
 from triplewire.sparql.algebra import Family
 
 INTEGERS = (
-    "integer",
-    "long",
-    "int",
-    "short",
-    "byte",
-    "nonNegativeInteger",
-    "positiveInteger",
-    "nonPositiveInteger",
-    "negativeInteger",
-    "unsignedLong",
-    "unsignedInt",
-    "unsignedShort",
-    "unsignedByte",
+    *("integer", "long", "int", "short", "byte", "nonNegativeInteger", "positiveInteger", "nonPositiveInteger"),
+    *("negativeInteger", "unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte"),
 )
 """The local names of xsd:integer and of the types derived from it."""
 
@@ -45,17 +34,13 @@ BOOLEANS = {f'"{lexical}"^^<{XSD}boolean>': lexical in ("true", "1") for lexical
 SHORT_EXACT = 15 + len(f'""^^<{XSD}int>')
 """A numeric term of at most this length has at most 15 digits, which a double holds exactly."""
 
-
 _NUMERIC = {
     XSD + "decimal": (Family.EXACT, DECIMAL_FORM),
     XSD + "float": (Family.FLOAT, DOUBLE_FORM),
     XSD + "double": (Family.DOUBLE, DOUBLE_FORM),
     **{XSD + name: (Family.EXACT, INTEGER_FORM) for name in INTEGERS},
 }
-_TEMPORAL = {
-    XSD + "dateTime": (Family.DATETIME, DATETIME_FORM),
-    XSD + "date": (Family.DATE, DATE_FORM + ZONE_FORM),
-}
+_TEMPORAL = {XSD + "dateTime": (Family.DATETIME, DATETIME_FORM), XSD + "date": (Family.DATE, DATE_FORM + ZONE_FORM)}
 
 
 @dataclass(frozen=True)

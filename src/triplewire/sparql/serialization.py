@@ -30,7 +30,6 @@ def format_tree(
 
 
 def format_algebra(operator: Operator) -> str:
-    """Return the operators as an indented tree."""
     return "\n".join(format_tree(operator, _operator_lines, lambda each: child_operators(each).values()))
 
 

@@ -24,7 +24,6 @@ GATHER_SECONDS: Final = 0.02
 BATCH_ROWS: Final = 8_192
 """Solutions per batch of an engine: the first batch leaves when it is full or the answer is complete."""
 
-
 TermColumn: TypeAlias = pa.BinaryArray
 
 

@@ -122,7 +122,6 @@ _JSON_CELLS: CellWriters = {
 
 JSON = SolutionWriter(_json_head, _json_body, _json_boolean, b",\n", b"\n]}}\n")
 
-
 _XML_START = b'<?xml version="1.0" encoding="UTF-8"?>\n<sparql xmlns="http://www.w3.org/2005/sparql-results#">\n<head>'
 _XML_ITS = '" xmlns:its="http://www.w3.org/2005/11/its" its:version="2.0" its:dir="'
 
@@ -201,7 +200,6 @@ _XML_CELLS: CellWriters = {
 }
 
 XML = SolutionWriter(_xml_head, _xml_body, _xml_boolean, tail=b"</results>\n</sparql>\n")
-
 
 _CSV_NEEDS_QUOTES = r'[",\r\n]|^$'
 

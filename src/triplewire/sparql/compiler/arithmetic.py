@@ -31,7 +31,6 @@ def arithmetic(op: str, values: list[Value], bind: BindSql) -> Value:
 
 
 def bind_number(value: Value, bind: BindSql) -> ComputedNumber:
-    """Bind the parts of a number."""
     parts = (bind(value.rank()), bind(value.exact()), bind(value.number()))
     return ComputedNumber(*parts, value.families & NUMERIC)
 
@@ -135,7 +134,6 @@ _IN_DOUBLES: Mapping[str, Callable[[Sql, Sql], Sql]] = {
     "*": lambda left, right: sql.binary(exp.Mul, left, right),
     "/": _quotient,
 }
-
 
 _HALF = exp.DataType.build("DECIMAL(2, 1)")
 

@@ -112,9 +112,7 @@ def _floating(value: Value, bind: BindSql) -> Sql:
     lexical = _trim(value, bind)
     read = null() if is_null(lexical) else case((_matches(lexical, DOUBLE_FORM), sql.try_cast(lexical, sql.DOUBLE)))
     return case(
-        (value.among(*NUMERIC), value.number()),
-        (value.among(Family.BOOLEAN), _bit(value, sql.DOUBLE)),
-        default=read,
+        (value.among(*NUMERIC), value.number()), (value.among(Family.BOOLEAN), _bit(value, sql.DOUBLE)), default=read
     )
 
 
@@ -147,11 +145,7 @@ def to_date(bind: BindSql, value: Value) -> Value:
 
 
 def _temporal(name: str, family: Family, value: Value, other: Family, converted: Sql, bind: BindSql) -> Value:
-    lexical = case(
-        (value.among(family), value.string()),
-        (value.among(other), converted),
-        default=_trim(value, bind),
-    )
+    lexical = case((value.among(family), value.string()), (value.among(other), converted), default=_trim(value, bind))
     if is_null(lexical):
         return Value()
     written = bind(typed_literal(bind(lexical), XSD + name))
@@ -202,7 +196,6 @@ CASTS: Mapping[str, Callable[[BindSql, Value], Value]] = {
 }
 """The casts, by the name that the algebra gives them."""
 
-
 _FORM = r"^(-?[0-9]+)-([0-9]{2})-([0-9]{2})(T([0-9]{2}):([0-9]{2}):([0-9.]+))?(Z|[+-][0-9]{2}:[0-9]{2})?$"
 _GROUPS = {"year": 1, "month": 2, "day": 3, "hours": 5, "minutes": 6, "seconds": 7, "zone": 8}
 _DAY = (Family.DATETIME,)
@@ -242,9 +235,7 @@ def timezone(bind: BindSql, value: Value) -> Value:
     made = bind(typed_literal(lexical, DURATION))
     known = case((sql.present(made), text(DURATION)))
     return DerivedTerm(
-        families=frozenset({Family.OTHER}),
-        made=made,
-        facet_sql=lambda name: known if name == "datatype" else null(),
+        families=frozenset({Family.OTHER}), made=made, facet_sql=lambda name: known if name == "datatype" else null()
     )
 
 

@@ -156,7 +156,6 @@ _HALF_ZONES = exp.Interval(this=exp.Literal.string("14"), unit=exp.var("HOUR"))
 
 
 def same_term(left: Value, right: Value) -> Sql:
-    """Compile sameTerm."""
     if not left.families & right.families:
         return case((every(left.bound(), right.bound()), sql.truth(False)))
     return equal(left.text(), right.text())
@@ -250,7 +249,6 @@ def _times(op: str, left: Value, right: Value) -> Sql:
 
 
 def _same_term_branch(left: Value, right: Value) -> list[tuple[Sql, Sql]]:
-    """The branch for terms that are the same."""
     if not left.families & right.families - NUMERIC:
         return []
     return [(same_term(left, right), sql.truth(True))]

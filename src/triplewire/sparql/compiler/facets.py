@@ -52,7 +52,6 @@ QUADS: tuple[str, ...] = (
 
 
 def facets_of(term: Sql, names: Iterable[str] = FACETS) -> dict[str, Sql]:
-    """Return an expression for each of these facets of a term."""
     return {name: _MAKERS[name](term) for name in names}
 
 
@@ -128,11 +127,7 @@ def _kind(term: Sql) -> Sql:
 def _datatype(term: Sql) -> Sql:
     suffix = _split_part(term, -1)
     named = call("SUBSTRING", suffix, number(4), exp.Sub(this=sql.length(suffix), expression=number(4)))
-    literal = case(
-        (_ends(term, '"'), text(XSD_STRING)),
-        (_ends(term, ">"), named),
-        default=text(RDF_LANG_STRING),
-    )
+    literal = case((_ends(term, '"'), text(XSD_STRING)), (_ends(term, ">"), named), default=text(RDF_LANG_STRING))
     return case((_starts(term, '"'), literal))
 
 

@@ -229,7 +229,6 @@ VOLATILE_FUNCTIONS: Mapping[str, Callable[[BindSql, int], Value]] = {
 
 
 def effective_boolean(value: Value) -> Sql:
-    """The effective boolean value of a term."""
     zero = some(equal(value.number(), exp.Literal.number(0)), exp.IsNan(this=value.number()))
     return case(
         (value.among(Family.BOOLEAN), value.narrow(Family.BOOLEAN).boolean()),

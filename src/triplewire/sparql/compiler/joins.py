@@ -145,7 +145,6 @@ def align_rows(context: Context, left: Relation, right: Relation) -> tuple[Relat
 
 
 def join_multiplicity(context: Context, left: Relation, right: Relation) -> Multiplicity:
-    """Return the multiplicity of a join."""
     kinds = (left.rows, right.rows)
     if "bag" in kinds or (context.counted and not _natural(left, right)):
         return "bag"

@@ -36,7 +36,6 @@ from triplewire.sparql.sql import column
 
 
 def compile_operator(operator: Operator, context: Context) -> Relation:
-    """Compile an operator to the relation of its solutions."""
     match operator:
         case algebra.Basic(patterns):
             return match_patterns(context, patterns)

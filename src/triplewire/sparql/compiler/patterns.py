@@ -236,8 +236,6 @@ PATH_ENDS = ("subject", "object")
 
 
 def compile_path(context: Context, reach: algebra.Reach) -> Relation:
-    """Compile the solutions of a path pattern."""
-
     def fresh() -> Var:
         return Var(context.build.alias(".p"))
 

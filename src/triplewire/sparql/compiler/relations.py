@@ -312,5 +312,4 @@ def text_column(value: Value) -> Sql:
 
 
 def typed_null(facet: str | None) -> Sql:
-    """Return NULL in the type of a column."""
     return cast(null(), column_type(facet))

@@ -40,7 +40,6 @@ class ValueInterval:
     greatest: tuple[SqlConstant, ...] = ()
 
     def intersect(self, other: ValueInterval) -> ValueInterval:
-        """Return the intersection."""
         least = dict.fromkeys((*self.least, *other.least))
         return ValueInterval(tuple(least), tuple(dict.fromkeys((*self.greatest, *other.greatest))))
 
@@ -203,7 +202,6 @@ def _listed(held: exp.Column, members: list[SqlConstant | None]) -> DerivedBound
 
 
 def point_intervals(constants: Iterable[SqlConstant]) -> ValueIntervals:
-    """Return an interval for each value."""
     return tuple(ValueInterval((each,), (each,)) for each in dict.fromkeys(constants))
 
 

@@ -267,8 +267,7 @@ def _build_iri(given: Sql, base: str) -> Sql:
     if parts is None:
         return case((absolute, given))
     return case(
-        (absolute, given),
-        (call("TW_FULL_MATCH", given, text(f"{_CHARACTER}*")), _merge_reference(given, parts)),
+        (absolute, given), (call("TW_FULL_MATCH", given, text(f"{_CHARACTER}*")), _merge_reference(given, parts))
     )
 
 

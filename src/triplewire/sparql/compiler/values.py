@@ -125,8 +125,6 @@ def typed_literal(lexical: Sql, datatype: str) -> Sql:
 
 @dataclass(frozen=True)
 class ComputedBoolean(Value):
-    """A boolean that was computed."""
-
     condition: Sql
     families: frozenset[Family] = frozenset({Family.BOOLEAN})
 

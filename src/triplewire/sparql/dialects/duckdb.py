@@ -60,7 +60,6 @@ def _digits(written: str) -> str:
 
 _NAMES = {"nan": "NaN", "-nan": "NaN", "inf": "INF", "-inf": "-INF"}
 
-
 TEXT_FUNCTIONS: Mapping[str, tuple[int, Callable[..., ArrowColumn]]] = {
     "tw_sha384": (1, _map_one(lambda text: hashlib.sha384(text.encode()).hexdigest())),
     "tw_sha512": (1, _map_one(lambda text: hashlib.sha512(text.encode()).hexdigest())),

@@ -87,7 +87,6 @@ ESCAPES: Mapping[str, str] = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 def subtract_range(given: CodeRange, low: int, high: int) -> Iterable[CodeRange]:
-    """Subtract one range from another."""
     start, end = given
     if start < low:
         yield start, min(end, low - 1)

@@ -119,9 +119,7 @@ def _replace(value: Sql, pattern: Sql, by: Sql, flags: Sql) -> Sql:
             made, instead = _with_groups(pattern, flags), _checked(by, flags)
     except InvalidPattern:
         return cast(null(), sql.VARCHAR)
-    return case(
-        (negate(call("REGEXP_LIKE", text(""), made)), call("REGEXP_REPLACE", value, made.copy(), instead)),
-    )
+    return case((negate(call("REGEXP_LIKE", text(""), made)), call("REGEXP_REPLACE", value, made.copy(), instead)))
 
 
 def _with_groups(pattern: Sql, flags: Sql) -> Sql:
@@ -136,10 +134,7 @@ def _checked(by: Sql, flags: Sql) -> Sql:
     if known := constant_texts(by, flags):
         return text(translate_replacement(known[0], _GROUPS, known[1], "java"))
     literal = call("REGEXP_REPLACE", by, text(r"([\\$])"), text(r"\\$1"))
-    return case(
-        (_has(flags, "q"), literal),
-        (call("REGEXP_LIKE", by, text(r"(?s)^([^$\\]|\\[$\\]|\$[0-9])*$")), by),
-    )
+    return case((_has(flags, "q"), literal), (call("REGEXP_LIKE", by, text(r"(?s)^([^$\\]|\\[$\\]|\$[0-9])*$")), by))
 
 
 def _flat_list(*items: Sql) -> Sql:

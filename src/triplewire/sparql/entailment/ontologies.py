@@ -20,7 +20,6 @@ from triplewire.sparql.paths import Triple
 ONTOLOGY_PAIRS: Final = 200_000
 """The most pairs in one table of an ontology, which grow as the square of its depth: about 50 MB, made in a second."""
 
-
 TermPair = tuple[str, str]
 
 
@@ -157,7 +156,6 @@ class Ontology:
         return frozenset(_entailed_facts(self, self.schema | same | closed))
 
     def facts_with(self, predicate: str) -> Collection[Triple]:
-        """The facts with this predicate."""
         return self._facts_by_predicate.get(predicate, ())
 
     @cached_property

@@ -19,7 +19,6 @@ CLOSURE_ROWS: Final = 1_000_000
 """The rows of the closure of all ontologies together. Every worker computes it, in some seconds, and holds it: about
 150 MB."""
 
-
 SAME_AS = f"<{ontologies.OWL}sameAs>"
 _TRANSITIVE = f"<{ontologies.OWL}TransitiveProperty>"
 _CHAIN = f"<{ontologies.OWL}propertyChainAxiom>"

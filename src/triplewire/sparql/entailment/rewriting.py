@@ -24,7 +24,6 @@ ENTAILMENT_ROWS: Final = 20_000
 """The most rows of an ontology that one pattern of a query is joined with. They become a part of its SQL: at worst 2
 MB, which take about four seconds to generate."""
 
-
 Row = tuple[str, ...]
 
 

@@ -189,7 +189,6 @@ def parse_call(cursor: Cursor) -> Expression | None:
 
 
 def parse_expression(cursor: Cursor) -> Expression:
-    """Parse an expression of any precedence."""
     with cursor.nested():
         parts = [_conjunction(cursor)]
         while cursor.accept("||"):

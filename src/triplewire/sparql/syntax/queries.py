@@ -28,7 +28,6 @@ QUERY_BYTES: Final = 1024 * 1024
 REMEMBERED_QUERY_CHARACTERS: Final = 16 * 1024
 """The longest query whose algebra is cached, 512 of them: longer ones would fill memory and are seldom repeated."""
 
-
 _UPDATES = ("INSERT", "DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "WITH")
 _NOTHING = ScopedOperator(Basic(), (), Basic())
 

@@ -20,7 +20,6 @@ from triplewire.sparql.syntax.lexer import Token
 PATTERNS: Final = 256
 """Triple patterns and steps of paths of one query. Each is a self-join of the quads table."""
 
-
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
 _SHORT = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
 _NUMBERS = {"integer": XSD + "integer", "decimal": XSD + "decimal", "double": XSD + "double"}
@@ -54,7 +53,6 @@ def parse_iri(cursor: Cursor) -> Const:
 
 
 def parse_variable(cursor: Cursor, expected: str = "a variable") -> str:
-    """Parse a variable and return its name."""
     return cursor.expect_kind("variable", expected).text[1:]
 
 
@@ -163,7 +161,6 @@ def at_path(cursor: Cursor) -> bool:
 
 
 def parse_path(cursor: Cursor) -> Path:
-    """Parse a path of any precedence."""
     with cursor.nested():
         found = [_path_sequence(cursor)]
         while bar := cursor.accept("|"):

@@ -49,7 +49,6 @@ def parse_duration(cursor: Cursor, what: str) -> int:
 
 
 def parse_triple_count(cursor: Cursor, what: str) -> int:
-    """Parse a number of triples."""
     token, text = _take_text(cursor)
     if not re.fullmatch(r"-?\d+", text, re.ASCII):
         raise cursor.syntax_error("a whole number of triples", token)
