@@ -163,13 +163,15 @@ class HistoryExecutor:
         if request.explain is not None and request.visibility is None:
             profile = self._engine.profile(plan, snapshot, bounds)
             planned = optimize_query(query, statistics or Statistics())
-            explain = QueryExplain(self._compiler.dialect, query, plan, planned, seconds, profile)
-            return _render_explain(explain, request.explain)
+            profiled = QueryExplain(self._compiler.dialect, query, plan, planned, seconds, profile)
+            return _render_explain(profiled, request.explain)
         deadline.check()
         batches = _limit_rows(self._engine.batches(plan, snapshot, bounds, request.visibility), bounds.rows, deadline)
         if request.explain is not None:
             rows = sum(each.num_rows for each in batches)
-            return _render_explain(RedactedExplain(self._compiler.dialect, query, plan, rows), request.explain)
+            planned = optimize_query(query, Statistics())
+            explain = RedactedExplain(self._compiler.dialect, query, plan, planned, rows)
+            return _render_explain(explain, request.explain)
         chunks = chosen.write(plan.form, plan.projection, batches)
         return RenderedAnswer(chosen.content_type, _limit_bytes(chunks, bounds.bytes))
 

@@ -16,8 +16,7 @@ import sqlglot
 
 from triplewire.history.engines import QueryProfile
 from triplewire.history.pruning import count_zones
-from triplewire.sparql import CompiledQuery, Dialect, Query, Statistics
-from triplewire.sparql.optimizer import optimize_query
+from triplewire.sparql import CompiledQuery, Dialect, Query
 from triplewire.sparql.serialization import describe_algebra, format_algebra
 
 
@@ -28,6 +27,7 @@ class _Explain:
     dialect: Dialect
     parsed: Query
     compiled: CompiledQuery
+    planned: Query
 
     def write(self, form: str) -> bytes:
         return self.text().encode() if form == "text" else orjson.dumps(self.value(), option=orjson.OPT_INDENT_2)
@@ -39,7 +39,7 @@ class _Explain:
         return {
             "engine": self.dialect,
             "algebra": describe_algebra(self.parsed.where),
-            "plan": describe_algebra(self._plan().where),
+            "plan": describe_algebra(self.planned.where),
             "steps": [{"name": step.name, "sql": step.sql} for step in self.compiled.steps],
             "sql": self.compiled.sql,
             **self._run_value(),
@@ -47,7 +47,7 @@ class _Explain:
 
     def _sections(self) -> Iterator[tuple[str, str]]:
         yield "Algebra", format_algebra(self.parsed.where)
-        yield "Plan", format_algebra(self._plan().where)
+        yield "Plan", format_algebra(self.planned.where)
         for step in self.compiled.steps:
             yield f"Step {step.name}", self._pretty(step.sql)
         yield f"SQL for {self.dialect}", self._pretty(self.compiled.sql)
@@ -55,9 +55,6 @@ class _Explain:
 
     def _pretty(self, sql: str) -> str:
         return sqlglot.parse_one(sql, dialect=self.dialect).sql(dialect=self.dialect, pretty=True)
-
-    @abstractmethod
-    def _plan(self) -> Query: ...
 
     @abstractmethod
     def _run_value(self) -> dict[str, Any]: ...
@@ -70,12 +67,8 @@ class _Explain:
 class QueryExplain(_Explain):
     """EXPLAIN for a client that sees everything: with the profile of a run."""
 
-    planned: Query
     compile_seconds: float
     profile: QueryProfile
-
-    def _plan(self) -> Query:
-        return self.planned
 
     def _run_value(self) -> dict[str, Any]:
         profile, scanned = self.profile, self.profile.scanned
@@ -109,9 +102,6 @@ class RedactedExplain(_Explain):
     """EXPLAIN for a client that does not see everything: a plan without statistics, and the rows of its answer."""
 
     rows: int
-
-    def _plan(self) -> Query:
-        return optimize_query(self.parsed, Statistics())
 
     def _run_value(self) -> dict[str, Any]:
         return {"rows": self.rows, "visibility": "partial"}

@@ -108,6 +108,10 @@ class Pattern:
     object: Node
     graph: Node | None = None
 
+    @property
+    def triple(self) -> tuple[Node, Node, Node]:
+        return self.subject, self.predicate, self.object
+
 
 STREAM_PREDICATE = Const(f"<{TW}stream>")
 HEADER_PREDICATES: dict[str, tuple[str, int]] = {

@@ -53,12 +53,13 @@ def _flat(operator: Operator, graph: Node | None = None) -> tuple[tuple[Pattern,
             if found is None or any(isinstance(part, algebra.Exists) for part in iterate_parts(conditions)):
                 return None
             seen = frozenset().union(*(pattern_variables(each) for each in found[0]))
-            return found[0], (*found[1], *(_scoped(each, seen) for each in conditions))
+            return found[0], (*found[1], *(limit_scope(each, seen) for each in conditions))
     return None
 
 
-def _scoped(expression: Expression, seen: frozenset[str]) -> Expression:
-    return map_variables(expression, lambda variable: variable if variable.name in seen else UNBOUND)
+def limit_scope(expression: Expression, scope: frozenset[str]) -> Expression:
+    """Replace variables that are out of scope."""
+    return map_variables(expression, lambda variable: variable if variable.name in scope else UNBOUND)
 
 
 @dataclass(frozen=True)

@@ -44,15 +44,11 @@ def build_graph(
     """Build the graph: each triple once, invalid ones left out. `name` identifies the graph, for its blank nodes."""
     key = blake2b(name.encode(), digest_size=12).hexdigest()
     filled = (
-        tuple(_term(node, constants, solution, f"{key}:{number}") for node in _nodes(pattern))
+        tuple(_term(node, constants, solution, f"{key}:{number}") for node in pattern.triple)
         for number, solution in enumerate(solutions)
         for pattern in template
     )
     return [(s, p, o) for s, p, o in dict.fromkeys(filled) if s and p and o and is_iri(s) and is_iri(p)]
-
-
-def _nodes(pattern: Pattern) -> tuple[Node, Node, Node]:
-    return pattern.subject, pattern.predicate, pattern.object
 
 
 def _term(node: Node, constants: Sequence[str], solution: Mapping[str, str | None], key: str) -> str | None:
@@ -79,21 +75,21 @@ def _fresh(pattern: Pattern) -> bool:
 def _fruitful(template: Sequence[Pattern], select: Select) -> Expression | None:
     """Return the condition under which a solution makes a triple; None if each does."""
     possible = bound_variables(select.inner)
-    needs = [_needs(each, select) for each in template if {*filter(_is_needed, pattern_variables(each))} <= possible]
+    needs = [
+        _needs(pattern, select)
+        for pattern in template
+        if all(_is_blank(name) or name in possible for name in pattern_variables(pattern))
+    ]
     if not needs:
         hint = "a triple of its template needs variables that stand in its pattern"
         raise Unsupported("CONSTRUCT without a triple", hint=hint)
     if not all(needs):
         return None
-    return reduce(lambda left, right: Apply("||", (left, right)), (_all(each) for each in needs))
+    return _connect("||", [_connect("&&", each) for each in needs])
 
 
-def _is_needed(name: str) -> bool:
-    return not _is_blank(name)
-
-
-def _all(conditions: Sequence[Expression]) -> Expression:
-    return reduce(lambda left, right: Apply("&&", (left, right)), conditions)
+def _connect(op: str, conditions: Sequence[Expression]) -> Expression:
+    return reduce(lambda left, right: Apply(op, (left, right)), conditions)
 
 
 def _needs(pattern: Pattern, select: Select) -> list[Expression]:

@@ -17,7 +17,7 @@ from typing import Literal, NoReturn
 from triplewire.model.terms import is_iri
 from triplewire.sparql import algebra, traversal
 from triplewire.sparql.algebra import Apply, Const, Expression, Operator, Pattern, Query, Var
-from triplewire.sparql.conjunctions import Bind, Check, RowStep, UnboundedQuery, used_variables
+from triplewire.sparql.conjunctions import Bind, Check, RowStep, UnboundedQuery, limit_scope, used_variables
 from triplewire.sparql.paths import translate_path
 from triplewire.sparql.rspql import Registration
 from triplewire.sparql.syntax.lexer import SourceSpan, unsupported
@@ -72,10 +72,10 @@ class Flattener:
         return translate_path(reach, self._fresh)
 
     def filter(self, inner: FlatQuery, conditions: Iterable[Expression]) -> FlatQuery:
-        return inner.then(*(Check(_scoped(each, inner.scope)) for each in traversal.conjuncts(*conditions)))
+        return inner.then(*(Check(limit_scope(each, inner.scope)) for each in traversal.conjuncts(*conditions)))
 
     def extend(self, inner: FlatQuery, name: str, expression: Expression) -> FlatQuery:
-        return inner.then(Bind(name, _scoped(expression, inner.scope)))
+        return inner.then(Bind(name, limit_scope(expression, inner.scope)))
 
     def values(self, values: algebra.Values) -> FlatQuery | None:
         """Flatten VALUES. One row is like a BIND of each variable. If there are several, at most one may agree with any
@@ -126,10 +126,6 @@ def _agree(left: Expression, right: Expression) -> Expression:
 def _may_lack(expression: Expression) -> bool:
     """Tell whether an expression may be unbound: only renamed variables of steps may."""
     return isinstance(expression, Var) and expression.name.startswith(".u")
-
-
-def _scoped(expression: Expression, scope: frozenset[str]) -> Expression:
-    return traversal.map_variables(expression, lambda variable: variable if variable.name in scope else algebra.UNBOUND)
 
 
 def _renamed(step: RowStep, old: str, new: str) -> RowStep:

@@ -164,7 +164,7 @@ def _cost(pattern: Pattern, known: set[str], statistics: Statistics) -> float:
     predicate = pattern.predicate.term if isinstance(pattern.predicate, Const) else None
     subject, object_ = _is_known(pattern.subject, known), _is_known(pattern.object, known)
     found = statistics.matches(predicate, subject=subject, object_=object_)
-    named = sum(isinstance(each, Const) for each in (pattern.subject, pattern.predicate, pattern.object))
+    named = sum(isinstance(each, Const) for each in pattern.triple)
     apart = _APART if known and known.isdisjoint(pattern_variables(pattern)) and named < 3 else 0.0
     # ties are broken by the number of constants
     return apart + found + (3 - named) * 1e-6

@@ -100,7 +100,7 @@ def _names(names: tuple[str, ...]) -> str:
 
 
 def pattern_text(pattern: Pattern) -> str:
-    triple = " ".join(node_text(node) for node in (pattern.subject, pattern.predicate, pattern.object))
+    triple = " ".join(node_text(node) for node in pattern.triple)
     return triple if pattern.graph is None else f"{triple} in {node_text(pattern.graph)}"
 
 

@@ -202,12 +202,12 @@ def substitute_constants(pattern: Pattern, known: Mapping[str, Const]) -> Patter
     def substitute(node: Node) -> Node:
         return known.get(node.name, node) if isinstance(node, Var) else node
 
-    subject, predicate, object_ = map(substitute, (pattern.subject, pattern.predicate, pattern.object))
+    subject, predicate, object_ = map(substitute, pattern.triple)
     return Pattern(subject, predicate, object_, pattern.graph)
 
 
 def pattern_variables(pattern: Pattern) -> VariableNames:
-    return _names(pattern.subject, pattern.predicate, pattern.object, pattern.graph)
+    return _names(*pattern.triple, pattern.graph)
 
 
 def _names(*nodes: Node | None) -> VariableNames:

@@ -23,7 +23,7 @@ from triplewire.matching.interpreter.runs import (
     TestFunction,
 )
 from triplewire.sparql import algebra
-from triplewire.sparql.paths import translate_path
+from triplewire.sparql.paths import translate_negated, translate_path
 from triplewire.sparql.traversal import bound_variables, certain_variables, iterate_parts, mentioned_variables
 
 
@@ -125,7 +125,7 @@ class OperatorCompiler:
             case algebra.Reach(path=algebra.Repeat()):
                 return match_path(self.layout, operator)
             case algebra.Reach(path=algebra.Negated() as path):
-                return self.compile(_expand_negated(operator, path))
+                return self.compile(translate_negated(operator, path, _fresh_variable))
             case algebra.Reach():
                 return self.compile(translate_path(operator, _fresh_variable))
             case algebra.Join(left, right):
@@ -208,22 +208,6 @@ def _can_chain(operator: algebra.Operator) -> bool:
 def _fresh_variable() -> algebra.Var:
     """A variable that occurs nowhere else."""
     return algebra.Var(f".path{next(_SERIALS)}")
-
-
-def _expand_negated(given: algebra.Reach, path: algebra.Negated) -> algebra.Operator:
-    ways = list[algebra.Operator]()
-    for excluded, start, end in (
-        (path.forward, given.subject, given.object),
-        (path.backward, given.object, given.subject),
-    ):
-        if excluded is not None:
-            step = _fresh_variable()
-            ways.append(
-                algebra.Filter(
-                    algebra.Basic((algebra.Pattern(start, step, end),)), (algebra.Apply("not in", (step, *excluded)),)
-                )
-            )
-    return ways[0] if len(ways) == 1 else algebra.Union(ways[0], ways[1])
 
 
 def _chain(operates: Sequence[OperatorFunction]) -> OperatorFunction:

@@ -221,7 +221,7 @@ def _number_solutions(context: Context, relation: Relation) -> Sql:
 
 
 def _struct(relation: Relation, pattern: Pattern) -> Sql:
-    nodes = (pattern.subject, pattern.predicate, pattern.object)
+    nodes = pattern.triple
     parts = [
         exp.PropertyEQ(this=exp.to_identifier(name), expression=_template_term(relation, node))
         for name, node in zip(TRIPLE_COLUMNS, nodes, strict=True)

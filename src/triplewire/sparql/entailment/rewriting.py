@@ -18,7 +18,7 @@ from triplewire.sparql import algebra
 from triplewire.sparql.algebra import Apply, Const, Node, Operator, Path, Pattern, Query, Var
 from triplewire.sparql.entailment.ontologies import Hierarchy, Ontology, TermPairs
 from triplewire.sparql.paths import evaluate_path, translate_negated, translate_path
-from triplewire.sparql.traversal import bound_variables, transform_operators
+from triplewire.sparql.traversal import bound_variables, iterate_parts, transform_operators
 
 ENTAILMENT_ROWS: Final = 20_000
 """The most rows of an ontology that one pattern of a query is joined with. They become a part of its SQL: at worst 2
@@ -113,15 +113,16 @@ class _EntailmentRewriter:
 
     def _by_facts(self, pattern: Pattern) -> list[Operator]:
         """Entail by a fact of the ontology itself."""
-        nodes = (pattern.subject, pattern.predicate, pattern.object)
         ontology, predicate = self._ontology, pattern.predicate
-        return _stating(nodes, ontology.facts if isinstance(predicate, Var) else ontology.facts_with(_term(predicate)))
+        facts = ontology.facts if isinstance(predicate, Var) else ontology.facts_with(_term(predicate))
+        return _stating(pattern.triple, facts)
 
     def _repeated(self, reach: algebra.Reach, path: algebra.Repeat) -> Operator:
         """Rewrite a repeated path: data are matched by sub-properties, facts by themselves. Each pair counts once
         already."""
         wide = replace(reach, path=self._widened(path))
-        facts = frozenset(each for link in _links(path) for each in self._ontology.facts_with(link.term))
+        links = [part.predicate.term for part in iterate_parts(path) if isinstance(part, algebra.Link)]
+        facts = frozenset(each for link in links for each in self._ontology.facts_with(link))
         if not facts:
             return wide
         _check(facts)
@@ -199,17 +200,6 @@ def _check(rows: tuple[Row, ...] | frozenset[Row]) -> None:
             f"a pattern meets {len(rows)} rows of the ontology, over the limit of {ENTAILMENT_ROWS}; "
             "name a class or a property in it, or load a smaller ontology"
         )
-
-
-def _links(path: Path) -> list[Const]:
-    match path:
-        case algebra.Link(predicate):
-            return [predicate]
-        case algebra.Inverse(inner) | algebra.Repeat(inner):
-            return _links(inner)
-        case algebra.Chain(paths) | algebra.Either(paths):
-            return [each for part in paths for each in _links(part)]
-    return []
 
 
 def _term(node: Node) -> str:

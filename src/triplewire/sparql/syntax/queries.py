@@ -145,7 +145,7 @@ def _template(cursor: Cursor) -> tuple[Pattern, ...]:
 
 
 def _names(template: tuple[Pattern, ...]) -> tuple[str, ...]:
-    nodes = (node for each in template for node in (each.subject, each.predicate, each.object))
+    nodes = (node for each in template for node in each.triple)
     return tuple(dict.fromkeys(visible_names(nodes)))
 
 
