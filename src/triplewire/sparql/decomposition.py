@@ -45,13 +45,13 @@ class FlatQuery:
         return frozenset(name for each in self.tables for name in each.names)
 
     @property
-    def made(self) -> frozenset[str]:
+    def computed(self) -> frozenset[str]:
         """Variables that steps bind."""
         return frozenset(each.name for each in self.steps if isinstance(each, Bind))
 
     @property
     def scope(self) -> frozenset[str]:
-        return self.matched | self.stated | self.made
+        return self.matched | self.stated | self.computed
 
     def then(self, *steps: RowStep) -> FlatQuery:
         return replace(self, steps=(*self.steps, *steps))
@@ -89,7 +89,7 @@ class Flattener:
     def join(self, left: FlatQuery, right: FlatQuery) -> FlatQuery:
         """Join two groups on the variables that both bind."""
         compared: list[RowStep] = []
-        for name in sorted((left.made & right.scope) | (right.made & left.scope)):
+        for name in sorted((left.computed & right.scope) | (right.computed & left.scope)):
             left, one = self._parted(left, name)
             right, other = self._parted(right, name)
             compared.append(Check(_agree(_known(left, one), _known(right, other))))
@@ -101,7 +101,7 @@ class Flattener:
 
     def _parted(self, flat: FlatQuery, name: str) -> tuple[FlatQuery, str]:
         """Give a variable that a step binds a fresh name; that of patterns stays."""
-        if name not in flat.made:
+        if name not in flat.computed:
             return flat, name
         new = self._fresh().name
         return flat.rename(name, new), new

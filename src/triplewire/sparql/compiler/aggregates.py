@@ -180,11 +180,11 @@ def _pick_term(op: str, value: Value, rows: _Rows) -> Value:
     best = "TW_AT_MOST" if op == "max" else "TW_AT_LEAST"
     right = sql.truth(True) if op == "sample" or sql.is_true(value.bound()) else equal(rows.count(value), rows.all())
 
-    def made(facet: Sql) -> Sql:
+    def pick(facet: Sql) -> Sql:
         return facet if is_null(facet) else case((right, call(best, facet, taken)))
 
     return DerivedTerm(
-        families=value.families, made=made(value.text()), facet_sql=lambda name: made(facet_of(value, name))
+        families=value.families, made=pick(value.text()), facet_sql=lambda name: pick(facet_of(value, name))
     )
 
 

@@ -141,14 +141,14 @@ _HALF = exp.DataType.build("DECIMAL(2, 1)")
 def make_rounding(name: str) -> Callable[[BindSql, Value], Value]:
     exactly, floating = _MAKERS[name]
 
-    def made(bind: BindSql, value: Value) -> Value:
+    def compile_rounding(bind: BindSql, value: Value) -> Value:
         if not value.families & NUMERIC:
             return Value()
         given = bind_number(value, bind)
         exact = null() if is_null(given.exact()) else bind(sql.try_cast(exactly(given.exact()), sql.DECIMAL))
         return ComputedNumber(given.rank(), exact, bind(_number(given, exact, floating)), given.families)
 
-    return made
+    return compile_rounding
 
 
 def _number(given: ComputedNumber, exact: Sql, floating: Callable[[Sql], Sql]) -> Sql:

@@ -207,14 +207,14 @@ def make_date_part(name: str) -> Callable[[BindSql, Value], Value]:
     families = TIMES if name in ("year", "month", "day") else _DAY
     rank = number(2 if name == "seconds" else 1)
 
-    def made(bind: BindSql, value: Value) -> Value:
+    def compile_part(bind: BindSql, value: Value) -> Value:
         found = _extract_part(name, value, families, bind)
         if is_null(found):
             return Value()
         exact = bind(sql.try_cast(found, sql.DECIMAL))
         return ComputedNumber(rank, exact, cast(exact, sql.DOUBLE), frozenset({Family.EXACT}))
 
-    return made
+    return compile_part
 
 
 def tz(bind: BindSql, value: Value) -> Value:

@@ -39,12 +39,12 @@ REFLEXIVE: Mapping[str, bool] = {"below": True, "strictly": False, "equivalent":
 def _make_relation(relation: str) -> Callable[[Value, Value], Value]:
     """Compile a look-up. It is an error for anything but an IRI, so neither true nor false."""
 
-    def made(lower: Value, upper: Value) -> Value:
+    def compile_lookup(lower: Value, upper: Value) -> Value:
         found = _in_closure(text(relation), lower.text(), upper.text())
         same = [equal(lower.text(), upper.text())] if REFLEXIVE[relation] else []
         return ComputedBoolean(case((every(lower.among(Family.IRI), upper.among(Family.IRI)), some(*same, found))))
 
-    return made
+    return compile_lookup
 
 
 def _has(subject: Value, property_: Value, object_: Value) -> Value:
@@ -129,13 +129,13 @@ def _is_literal(value: Value) -> Value:
 def _matching(name: str) -> Callable[[Value, Value], Value]:
     """A test of two strings whose tags, if there are any, are compatible."""
 
-    def made(left: Value, right: Value) -> Value:
+    def compile_test(left: Value, right: Value) -> Value:
         tagged = every(right.among(Family.TAGGED), equal(left.language(), right.language()))
         fits = every(left.among(*STRINGS), some(right.among(Family.STRING), tagged))
         strings = [each.narrow(*STRINGS).string() for each in (left, right)]
         return ComputedBoolean(case((fits, call(name, *strings))))
 
-    return made
+    return compile_test
 
 
 def _in(value: Value, *members: Value) -> Value:

@@ -82,7 +82,7 @@ class ColumnClasses:
 OutputIntervals: TypeAlias = Mapping[str, tuple[ValueIntervals, ...]]
 """Intervals that are required, or known, of a query's columns, by name."""
 
-Told = TypeVar("Told")
+OutputFacts = TypeVar("OutputFacts")
 
 _OPAQUE = ("group", "having", "limit", "offset", "qualify")
 
@@ -142,7 +142,7 @@ def _cell_intervals(cells: list[Sql]) -> ValueIntervals | None:
     return None if None in known else point_intervals(each for each in known if each is not None)
 
 
-def rename_outputs(wanted: Mapping[str, Told], left: exp.Expr, right: exp.Expr) -> Mapping[str, Told]:
+def rename_outputs(wanted: Mapping[str, OutputFacts], left: exp.Expr, right: exp.Expr) -> Mapping[str, OutputFacts]:
     """Rename outputs to those of the other side of a union, whose columns correspond by position."""
     pairs = dict(zip(output_names(left), output_names(right), strict=False))
     return {pairs[name]: each for name, each in wanted.items() if name in pairs}

@@ -70,11 +70,11 @@ def strlen(bind: BindSql, value: Value) -> Value:
 def make_string_function(name: str) -> Callable[[BindSql, Value], Value]:
     """A function that changes the text and keeps the tag."""
 
-    def made(bind: BindSql, value: Value) -> Value:
+    def compile_call(bind: BindSql, value: Value) -> Value:
         given = as_string(value, bind)
         return tagged_string(bind(call(name, given.value)), given.tag)
 
-    return made
+    return compile_call
 
 
 def encode_for_uri(bind: BindSql, value: Value) -> Value:

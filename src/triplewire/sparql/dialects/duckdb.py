@@ -225,11 +225,11 @@ def _floating_text(value: Sql, rounded: Sql) -> Sql:
 def _cased(name: str) -> Callable[[Sql], Sql]:
     """DuckDB maps letters one by one; where some are not ASCII, that is not the whole mapping of Unicode."""
 
-    def made(value: Sql) -> Sql:
+    def convert_case(value: Sql) -> Sql:
         ascii_only = equal(call("STRLEN", value), sql.length(value))
         return case((ascii_only, call(name, value)), default=call(f"tw_{name.lower()}", value))
 
-    return made
+    return convert_case
 
 
 def _instant(lexical: Sql) -> Sql:

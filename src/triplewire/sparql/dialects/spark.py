@@ -149,13 +149,13 @@ def _truncate(value: Sql) -> Sql:
 def _rounding(name: str) -> Callable[[Sql], Sql]:
     """Round a double down or up. Spark's own functions return integers, which overflow and have no negative zero."""
 
-    def made(value: Sql) -> Sql:
+    def round_double(value: Sql) -> Sql:
         far = some(equal(value, sql.double(0.0)), sql.compare(">=", exp.Abs(this=value), sql.double(2.0**52)))
         whole = cast(call(name, value), exp.DataType.build("DOUBLE"))
         minus = every(sql.compare("<", value, sql.double(0.0)), equal(call(name, value), number(0)))
         return case((far, value), (minus, sql.double(-0.0)), default=whole)
 
-    return made
+    return round_double
 
 
 def _decimal_text(value: Sql) -> Sql:
