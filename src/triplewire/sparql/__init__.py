@@ -13,12 +13,12 @@ from triplewire.sparql.compiler.terms import needs_exact_comparison
 from triplewire.sparql.conjunctions import Bind, Check, Conjunction, RowStep, UnboundedQuery, to_conjunction
 from triplewire.sparql.constants import family_of
 from triplewire.sparql.decomposition import split_unbounded
-from triplewire.sparql.dialects import Dialect, to_sql
+from triplewire.sparql.dialects.generators import Dialect, to_sql
 from triplewire.sparql.queries import CompiledQuery, PreparationStep, compile_query
 from triplewire.sparql.rspql import Registration, compile_windows, parse_registration
 from triplewire.sparql.statistics import Statistics, TripleCounts
-from triplewire.sparql.syntax import parse_query
 from triplewire.sparql.syntax.cursor import WindowClause
+from triplewire.sparql.syntax.queries import parse_query
 
 __all__ = [
     "FACETS",

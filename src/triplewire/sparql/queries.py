@@ -27,7 +27,7 @@ from triplewire.sparql.compiler.scan_predicates import ScanPredicate
 from triplewire.sparql.compiler.terms import ConstantValue
 from triplewire.sparql.compiler.values import Value
 from triplewire.sparql.constants import as_float, parse_constant
-from triplewire.sparql.dialects import Dialect, to_sql
+from triplewire.sparql.dialects.generators import Dialect, to_sql
 from triplewire.sparql.optimizer import optimize_query
 from triplewire.sparql.parameters import ConstantLifter
 from triplewire.sparql.statistics import Statistics

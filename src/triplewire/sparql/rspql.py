@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from triplewire.model.subscriptions import ReportStrategy
 from triplewire.sparql.algebra import Query
-from triplewire.sparql.dialects import Dialect
+from triplewire.sparql.dialects.generators import Dialect
 from triplewire.sparql.queries import CompiledQuery, compile_query
 from triplewire.sparql.statistics import Statistics
 from triplewire.sparql.syntax.cursor import Cursor, WindowClause, WindowDeclarations

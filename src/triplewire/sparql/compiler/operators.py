@@ -31,7 +31,7 @@ from triplewire.sparql.compiler.relations import (
 from triplewire.sparql.compiler.terms import StoredNode
 from triplewire.sparql.compiler.values import ANY, Value
 from triplewire.sparql.conjunctions import Bind, RowStep
-from triplewire.sparql.dialects import Dialect, to_sql
+from triplewire.sparql.dialects.generators import Dialect, to_sql
 from triplewire.sparql.sql import column
 
 
