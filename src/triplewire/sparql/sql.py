@@ -107,11 +107,9 @@ def among(value: Sql, texts: Sequence[str]) -> Sql:
 
 
 def present(value: Sql) -> Sql:
-    return (
-        truth(not is_null(value))
-        if is_null(value) or _constant(value)
-        else exp.Not(this=exp.Is(this=wrap(value), expression=null()))
-    )
+    if is_null(value) or _constant(value):
+        return truth(not is_null(value))
+    return exp.Not(this=exp.Is(this=wrap(value), expression=null()))
 
 
 def length(value: Sql) -> Sql:

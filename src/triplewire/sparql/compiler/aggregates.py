@@ -282,11 +282,9 @@ def _grouping(by: list[Sql], keyed: bool) -> Rendering:
 
 
 def _key(value: Value) -> Value:
-    return (
-        value
-        if isinstance(value, ConstantValue)
-        else _Key("", "", value.families, certain=is_certain(value), inner=value)
-    )
+    if isinstance(value, ConstantValue):
+        return value
+    return _Key("", "", value.families, certain=is_certain(value), inner=value)
 
 
 def _compute_aggregate(relation: Relation, name: str, each: Aggregate, argument: str | None, *, steady: bool) -> Value:

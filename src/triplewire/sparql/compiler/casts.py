@@ -84,11 +84,9 @@ def _exact(rank: int, value: Value, form: str, exact: Sql, floating: Sql, bind: 
         default=read,
     )
     held = bind(made)
-    return (
-        Value()
-        if is_null(held)
-        else ComputedNumber(number(rank), held, cast(held, sql.DOUBLE), frozenset({Family.EXACT}))
-    )
+    if is_null(held):
+        return Value()
+    return ComputedNumber(number(rank), held, cast(held, sql.DOUBLE), frozenset({Family.EXACT}))
 
 
 def to_double(bind: BindSql, value: Value) -> Value:

@@ -205,11 +205,9 @@ def _construct(query: Query, context: Context) -> exp.Query:
 
 def _sort_triples(context: Context, triples: exp.Select) -> exp.Select:
     """Order by texts, if the result must be deterministic."""
-    return (
-        triples.order_by(*(exp.column(name) for name in TRIPLE_COLUMNS), copy=False)
-        if context.build.steady
-        else triples
-    )
+    if context.build.steady:
+        return triples.order_by(*(exp.column(name) for name in TRIPLE_COLUMNS), copy=False)
+    return triples
 
 
 def _number_solutions(context: Context, relation: Relation) -> Sql:
