@@ -22,7 +22,7 @@ _WHOLE = exp.DataType.build("DECIMAL(19, 0)")
 _RISING = (Family.EXACT, Family.FLOAT, Family.DOUBLE)
 
 
-def arithmetic(op: str, values: list[Value], bind: BindSql) -> Value:
+def arithmetic(op: str, bind: BindSql, *values: Value) -> Value:
     """Compile `+`, `-`, `*` or `/`, unary or binary; an error for anything but numbers."""
     if not all(value.families & NUMERIC for value in values):
         return Value()

@@ -104,26 +104,14 @@ def _address(expression: Expression) -> bool:
     return isinstance(expression, Param) and expression.family is Family.IRI
 
 
-def _str(value: Value) -> Value:
-    return ComputedString(value.string())
-
-
 def _lang(value: Value) -> Value:
     tag = value.language()
     found = text("") if is_null(tag) else exp.Coalesce(this=tag, expressions=[text("")])
     return ComputedString(case((value.literal(), found)))
 
 
-def _datatype(value: Value) -> Value:
-    return ComputedIri(value.datatype())
-
-
 def _is(*families: Family) -> Callable[[Value], Value]:
     return lambda value: ComputedBoolean(case((value.bound(), value.among(*families))))
-
-
-def _is_literal(value: Value) -> Value:
-    return ComputedBoolean(value.literal())
 
 
 def _matching(name: str) -> Callable[[Value, Value], Value]:
@@ -132,8 +120,8 @@ def _matching(name: str) -> Callable[[Value, Value], Value]:
     def compile_test(left: Value, right: Value) -> Value:
         tagged = every(right.among(Family.TAGGED), equal(left.language(), right.language()))
         fits = every(left.among(*STRINGS), some(right.among(Family.STRING), tagged))
-        strings = [each.narrow(*STRINGS).string() for each in (left, right)]
-        return ComputedBoolean(case((fits, call(name, *strings))))
+        texts = [each.narrow(*STRINGS).string() for each in (left, right)]
+        return ComputedBoolean(case((fits, call(name, *texts))))
 
     return compile_test
 
@@ -148,10 +136,6 @@ def _ordered(op: str) -> Callable[[Value, Value], Value]:
     return lambda left, right: ComputedBoolean(compare_ordered(op, left, right))
 
 
-def _arithmetic(op: str, bind: BindSql, *values: Value) -> Value:
-    return arithmetic(op, list(values), bind)
-
-
 def bind_value(value: Value, bind: BindSql) -> Value:
     """Bind the parts of a value that is used more than once."""
     match value:
@@ -164,25 +148,18 @@ def bind_value(value: Value, bind: BindSql) -> Value:
     return value
 
 
-def _not(condition: Callable[..., Value]) -> Callable[..., Value]:
-    return lambda *values: ComputedBoolean(negate(condition(*values).boolean()))
-
-
 FUNCTIONS: Mapping[str, Callable[..., Value]] = {
     "=": lambda left, right: ComputedBoolean(compare_equal(left, right)),
     "!=": lambda left, right: ComputedBoolean(negate(compare_equal(left, right))),
-    "<": _ordered("<"),
-    "<=": _ordered("<="),
-    ">": _ordered(">"),
-    ">=": _ordered(">="),
+    **{op: _ordered(op) for op in ("<", "<=", ">", ">=")},
     "in": _in,
-    "not in": _not(_in),
-    "str": _str,
+    "not in": lambda *values: ComputedBoolean(negate(_in(*values).boolean())),
+    "str": lambda value: ComputedString(value.string()),
     "lang": _lang,
-    "datatype": _datatype,
+    "datatype": lambda value: ComputedIri(value.datatype()),
     "isiri": _is(Family.IRI),
     "isblank": _is(Family.BLANK),
-    "isliteral": _is_literal,
+    "isliteral": lambda value: ComputedBoolean(value.literal()),
     "isnumeric": _is(*NUMERIC),
     "sameterm": lambda left, right: ComputedBoolean(same_term(left, right)),
     "strstarts": _matching("TW_STARTS"),
@@ -195,7 +172,7 @@ FUNCTIONS: Mapping[str, Callable[..., Value]] = {
 Logic and `bound` are not here, because they do not take values."""
 
 BINDING_FUNCTIONS: Mapping[str, Callable[..., Value]] = {
-    **{op: partial(_arithmetic, op) for op in ("+", "-", "*", "/")},
+    **{op: partial(arithmetic, op) for op in ("+", "-", "*", "/")},
     **{name: make_rounding(name) for name in ("abs", "ceil", "floor", "round")},
     **{name: make_date_part(name) for name in ("year", "month", "day", "hours", "minutes", "seconds")},
     **{name: strings.make_digest(name) for name in ("md5", "sha1", "sha256", "sha384", "sha512")},
