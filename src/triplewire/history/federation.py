@@ -23,7 +23,7 @@ from triplewire.history.requests import QueryLimits
 from triplewire.model.errors import QueryLimit, Unavailable, Unsupported
 from triplewire.model.terms import XSD_STRING, iri, literal
 from triplewire.sparql.algebra import Const, Operator, Query, Service, Values
-from triplewire.sparql.traversal import transform_operators
+from triplewire.sparql.traversal import iterate_parts, transform_operators
 
 SERVICE_SECONDS: Final = 10.0
 """Time limit of one SERVICE call, within that of the query."""
@@ -165,6 +165,8 @@ def resolve_services(query: Query, allowed: Collection[str], bounds: QueryLimits
 
     Raises Unsupported for an endpoint that is not allowed, and what `fetch_service` raises.
     """
+    if not any(isinstance(part, Service) for part in iterate_parts(query)):
+        return query
 
     def resolve(operator: Operator) -> Operator:
         return fetch_service(_check_allowed(operator, allowed), bounds) if isinstance(operator, Service) else operator
