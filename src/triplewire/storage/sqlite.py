@@ -1,7 +1,8 @@
 """SQLite files that several threads and processes write and read at once.
 
 The log and the registry share one file and, in it, one sequence of positions. All stores open their files by this
-module, and errors of SQLite are translated here, once. A `CommitWatch` detects commits of any process.
+module, and errors of SQLite are translated here, once. A `CommitWatch` detects commits of any process, and
+every commit sends a signal.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from threading import Lock
 from weakref import WeakValueDictionary
 
 from triplewire.model.errors import StorageFull, TriplewireError, Unavailable
+from triplewire.storage.signals import SignalSender, signal_folder
 
 LOCK_SECONDS = 10.0
 """How long a writer waits for others. A transaction of the largest size takes under a second."""
@@ -97,6 +99,7 @@ class Database:
         self._write_lock = _write_locks.setdefault(path.absolute(), _WriteLock())
         self._lock_seconds = lock_seconds
         self._readers_seconds = readers_seconds
+        self._signals = SignalSender(signal_folder(path))
         self._wal = path.with_name(path.name + "-wal")
         self._wal_bytes = self._wal_limit = wal_bytes
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -123,6 +126,7 @@ class Database:
             finally:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
+            self._signals.send()
             # The transaction is committed, even if the disk has no room left for a checkpoint.
             with suppress(sqlite3.OperationalError):
                 self._shorten_wal(connection)
