@@ -24,13 +24,19 @@ from triplewire.http.delivery.subscriptions import RegistryCache, SubscriptionCa
 from triplewire.http.delivery.topics import LiveTopic, TopicHistory
 from triplewire.http.formats.messages import LANE_CHANGED, NO_FRAMES, Frames, MessageFormat
 from triplewire.http.formats.notifications import MatchGroup, MatchSelector, MatchSolutions, Renderer, group_matches
-from triplewire.model import START, Subscription
+from triplewire.model import MATCHES, START, Subscription
 from triplewire.model.errors import Unavailable
 from triplewire.storage.log.ports import EdgeLog
 from triplewire.storage.outbox import Outbox, OutboxChunk, OutboxLane
 
 OUTBOX_POLL_SECONDS: Final = 0.015
 """Time between two looks of an edge at an outbox; it is added to the delay of a notification."""
+
+STEP_CHUNKS: Final = 64
+"""Chunks of the outbox that are delivered in one step, if so many wait."""
+
+STEP_BYTES: Final = 16 * 1024 * 1024
+"""Bytes of matches in one step, unless a single chunk has more."""
 
 _YIELD_NOTIFICATIONS = 250
 """Notifications between two iterations of the event loop: at most 40 µs each, so that nothing waits longer than
@@ -71,8 +77,8 @@ class MatchSource(Generic[Known]):
         head = await self._context.threads.run(self._outbox.head, self.lane)
         await self.queries.refresh()
         while not self.topic.is_empty and self.topic.position < head:
-            chunks = await self._context.threads.run(self._outbox.read, self.topic.position, 1, self.lane)
-            await self._deliver(chunks, head)
+            chunk = await self._context.threads.run(self._read, self.topic.position, head)
+            await self._deliver(chunk)
             self.topic.settle()
         self.topic.position = max(self.topic.position, head)
         self.topic.settle()
@@ -91,15 +97,27 @@ class MatchSource(Generic[Known]):
         position = self.topic.position
         return position >= until or not (await self._context.threads.run(self._log.read, position, until, 1)).num_rows
 
-    async def _deliver(self, chunks: Sequence[OutboxChunk], head: int) -> None:
+    def _read(self, after: int, head: int) -> OutboxChunk:
+        """Read all chunks that wait, up to a limit, as one; without any, an empty one up to the head."""
+        chunks, size = list[OutboxChunk](), 0
+        for each in self._outbox.read(after, STEP_CHUNKS, self.lane):
+            if chunks and size + each.matches.nbytes > STEP_BYTES:
+                break
+            chunks.append(each)
+            size += each.matches.nbytes
+        if not chunks:
+            return OutboxChunk(head, MATCHES.empty_table())
+        return OutboxChunk(chunks[-1].position, pa.concat_tables([each.matches for each in chunks]))
+
+    async def _deliver(self, chunk: OutboxChunk) -> None:
         # Clients that enter from here on have this chunk from history.
-        before, self.topic.position = self.topic.position, chunks[0].position if chunks else head
-        selectors = self.queries.selectors(self.topic, slow=self.is_slow) if chunks else []
-        groups = [group for chunk in chunks for group in group_matches(chunk.matches, selectors)]
+        before, self.topic.position = self.topic.position, chunk.position
+        selectors = self.queries.concerned(chunk.matches, self.topic, slow=self.is_slow)
+        groups = [*group_matches(chunk.matches, selectors)]
         if not groups:
             return
         try:
-            renderer = await self._context.threads.run(_make_renderer, self._log, chunks[0].matches, groups)
+            renderer = await self._context.threads.run(_make_renderer, self._log, chunk.matches, groups)
             await self._push(renderer, groups)
         except BaseException:
             # The chunk is delivered again; clients skip what they have.

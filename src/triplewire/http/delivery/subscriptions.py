@@ -31,9 +31,11 @@ from triplewire.http.formats.notifications import (
     Renderer,
     SubscriptionPresenter,
     describe_limit,
+    find_concerned,
 )
 from triplewire.http.ports import ThreadPool
 from triplewire.matching.index import Membership, Memberships
+from triplewire.matching.index.memberships import GroupMembers
 from triplewire.matching.index.programs import Opcode
 from triplewire.matching.index_maintenance import shape_memberships
 from triplewire.matching.plans import SOLUTIONS
@@ -126,6 +128,11 @@ class RegistryCache(Generic[Cached]):
         """Return the selectors of the matches, in one of the lanes, of those made at these positions."""
         raise NotImplementedError
 
+    def concerned(self, matches: pa.Table, topic: LiveTopic[int], *, slow: bool = False) -> list[MatchSelector]:
+        """Return the selectors of those in a topic that some of the matches may concern. The cost depends on the
+        matches, not on how many there are in the topic."""
+        raise NotImplementedError
+
     def presenter(self, since: int) -> MatchPresenter | None:
         """Return the presenter for matches of the version that began at a position; None if it is not known here."""
         raise NotImplementedError
@@ -187,6 +194,8 @@ class SubscriptionCache(RegistryCache[Subscription]):
         self._lanes: dict[str, int] = {}
         """Position from which on the matches of a shape come by the slow lane."""
         self._memberships: dict[int, Membership | None] = {}
+        self._members = GroupMembers()
+        """The versions that are known, by groups and thresholds."""
         self._visibilities = VisibilityStore(registry)
 
     def is_slow(self, made: int) -> bool:
@@ -234,6 +243,11 @@ class SubscriptionCache(RegistryCache[Subscription]):
     def selectors(self, made: Iterable[int], *, slow: bool = False) -> list[MatchSelector]:
         return [self.selector(version, slow=slow) for each in made for version in self.versions(each)]
 
+    def concerned(self, matches: pa.Table, topic: LiveTopic[int], *, slow: bool = False) -> list[MatchSelector]:
+        sinces = find_concerned(matches, self._members)
+        versions = (self._by_since.get(since) for since in sinces)
+        return [self.selector(each, slow=slow) for each in versions if each is not None and each.made in topic]
+
     def versions(self, made: int) -> list[Subscription]:
         """Return the versions, in order, of the subscription made at a position; none if it is not known here."""
         if made not in self._by_made:
@@ -243,9 +257,6 @@ class SubscriptionCache(RegistryCache[Subscription]):
         return [each for each in versions if each is not None]
 
     def selector(self, version: Subscription, *, slow: bool = False) -> MatchSelector:
-        if version.since not in self._memberships:
-            _, memberships = self._shapes[version.shape]
-            self._memberships[version.since] = memberships.of(version.constants)
         change = self._lanes.get(version.shape, END)
         after, until = (change, version.until) if slow else (START, min(version.until, change + 1))
         return MatchSelector(version.since, until, self._memberships[version.since], after)
@@ -274,7 +285,9 @@ class SubscriptionCache(RegistryCache[Subscription]):
         self._by_made.pop(entry.made, None)
         self._ended.discard(entry.id)
         for since in (*entry.earlier, entry.since):
-            self._memberships.pop(since, None)
+            membership = self._memberships.pop(since, None)
+            if membership is not None:
+                self._members.remove(since, membership)
             version = self._by_since.pop(since, None)
             if version is not None:
                 self._release_shape(version.shape)
@@ -289,6 +302,10 @@ class SubscriptionCache(RegistryCache[Subscription]):
         await self._threads.run(self._visibilities.find, version.visibility)
         if version.since not in self._by_since:
             self._shape_uses[version.shape] += 1
+            membership = self._shapes[version.shape][1].of(version.constants)
+            self._memberships[version.since] = membership
+            if membership is not None:
+                self._members.add(version.since, membership)
         self._known[version.id] = version
         self._by_made[version.made] = version.id
         self._by_since[version.since] = version
@@ -381,9 +398,13 @@ class ContinuousQueryCache(RegistryCache[AnswerPresenter]):
     ) -> None:
         super().__init__(registry, log, threads, lambda each: has_listeners(each.query))
         self._by_made: dict[int, str] = {}
+        self._members = GroupMembers()
 
     def selectors(self, made: Iterable[int], *, slow: bool = False) -> list[MatchSelector]:
         return [_make_selector(self._known[self._by_made[each]].query) for each in made if each in self._by_made]
+
+    def concerned(self, matches: pa.Table, topic: LiveTopic[int], *, slow: bool = False) -> list[MatchSelector]:
+        return self.selectors(each for each in find_concerned(matches, self._members) if each in topic)
 
     def presenter(self, since: int) -> AnswerPresenter | None:
         return self._known.get(self._by_made.get(since, ""))
@@ -402,6 +423,8 @@ class ContinuousQueryCache(RegistryCache[AnswerPresenter]):
         presenter = await self._threads.run(_make_presenter, change)
         self._known[presenter.query.id] = presenter
         self._by_made[presenter.made] = presenter.query.id
+        if (membership := _membership(presenter.query)) is not None:
+            self._members.add(presenter.made, membership)
 
     async def _change(self, change: RegistryChange) -> bool:
         known = self._known[change.key]
@@ -414,6 +437,8 @@ class ContinuousQueryCache(RegistryCache[AnswerPresenter]):
 
     def _drop(self, entry: AnswerPresenter) -> None:
         del self._by_made[entry.made]
+        if (membership := _membership(entry.query)) is not None:
+            self._members.remove(entry.made, membership)
 
 
 def _make_presenter(change: RegistryChange) -> AnswerPresenter:
@@ -429,9 +454,12 @@ def query_end_message(query: ContinuousQuery) -> ClosingMessage:
     return end_message(query.id, QUERY_NOUN, "suspended, since its state was over the limit" if suspended else "ended")
 
 
+def _membership(query: ContinuousQuery) -> Membership | None:
+    """Return the membership in a group of queries with one text, which compare the oldest part of an answer with where
+    they begin; None for a query that shares its answers with no other."""
+    return None if query.group is None else Membership(query.group, (), query.after, Opcode.GREATER)
+
+
 def _make_selector(query: ContinuousQuery) -> MatchSelector:
     """Select answers whose oldest part came after the query was registered, or as far as it looks back."""
-    if query.group is None:
-        return MatchSelector(query.since, query.until, None)
-    member = Membership(query.group, (), query.after, Opcode.GREATER)
-    return MatchSelector(query.since, query.until, member, at_once=query.begins is not None)
+    return MatchSelector(query.since, query.until, _membership(query), at_once=query.begins is not None)

@@ -21,6 +21,7 @@ from triplewire.continuous.state import PARTIAL_ROWS
 from triplewire.http.formats.messages import EntryPieces, Frames, MessageFormat, Notification, gap_notice
 from triplewire.matching.evaluator import PAIR_CPU_SECONDS
 from triplewire.matching.index import Membership
+from triplewire.matching.index.memberships import GroupMembers
 from triplewire.matching.plans import SOLUTIONS
 from triplewire.matching.shapes import Shape, expand_bindings, expand_graph, expand_terms
 from triplewire.model import START, Kind, LimitReached, Subscription
@@ -84,6 +85,14 @@ def group_matches(matches: pa.Table, selectors: Iterable[MatchSelector]) -> Iter
         rows = chunk.select(each)
         if len(rows):
             yield _make_group(each.since, chunk.positions[rows], rows)
+
+
+def find_concerned(matches: pa.Table, members: GroupMembers) -> set[int]:
+    """Return the subscriptions that matches name, and the members of groups that they may concern."""
+    groups = matches.column("group")
+    shared = groups.is_valid().to_numpy()
+    found = members.find(groups.fill_null(0).to_numpy()[shared], matches.column("value").to_numpy()[shared])
+    return found.union(matches.column("subscription").drop_null().to_pylist())
 
 
 def find_positions(matches: pa.Table, selectors: Sequence[MatchSelector]) -> Iterator[tuple[int, Numbers]]:

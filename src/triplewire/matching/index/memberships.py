@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import re
+from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from operator import itemgetter
 
 import numpy as np
+import numpy.typing as npt
 
 from triplewire.matching.index.programs import (
     MOST_PATTERNS,
@@ -220,6 +224,71 @@ class Memberships:
             return None
         kept = tuple("" if index == limit.parameter else text for index, text in enumerate(constants))
         return Membership(_group_name(self._key, kept), kept, value, limit.op)
+
+
+@dataclass
+class _GroupThresholds:
+    """The members of one group, by name: those without a threshold, and those whose value must lie above or below one,
+    in order of it."""
+
+    free: set[int] = field(default_factory=set)
+    above: list[tuple[float, int]] = field(default_factory=list)
+    below: list[tuple[float, int]] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.free or self.above or self.below)
+
+    def ordered(self, membership: Membership) -> list[tuple[float, int]]:
+        return self.above if membership.above else self.below
+
+    def find(self, low: float, high: float) -> Iterator[int]:
+        yield from self.free
+        if not low <= high:
+            # No match had a value.
+            return
+        for _, member in self.above[: bisect_right(self.above, high, key=itemgetter(0))]:
+            yield member
+        for _, member in self.below[bisect_left(self.below, low, key=itemgetter(0)) :]:
+            yield member
+
+
+class GroupMembers:
+    """Members of groups, each by a number. Finds those that matches may concern without a look at the others: with a
+    thousand members the cost is that of the ones which are found."""
+
+    def __init__(self) -> None:
+        self._groups: defaultdict[int, _GroupThresholds] = defaultdict(_GroupThresholds)
+
+    def add(self, member: int, membership: Membership) -> None:
+        group = self._groups[membership.group]
+        if membership.op is None:
+            group.free.add(member)
+        else:
+            insort(group.ordered(membership), (membership.threshold, member))
+
+    def remove(self, member: int, membership: Membership) -> None:
+        group = self._groups[membership.group]
+        if membership.op is None:
+            group.free.discard(member)
+        else:
+            group.ordered(membership).remove((membership.threshold, member))
+        if not group:
+            del self._groups[membership.group]
+
+    def find(self, groups: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> set[int]:
+        """The members that matches of these groups, with these values, may concern: all that they do, and perhaps some
+        whose threshold equals a value."""
+        found = set[int]()
+        if not len(groups) or not self._groups:
+            return found
+        order = np.argsort(groups, kind="stable")
+        names = groups[order]
+        starts = np.flatnonzero(np.diff(names, prepend=names[0] - 1))
+        lows, highs = (each.reduceat(values[order], starts).tolist() for each in (np.fmin, np.fmax))
+        for name, low, high in zip(names[starts].tolist(), lows, highs, strict=True):
+            if name in self._groups:
+                found.update(self._groups[name].find(low, high))
+        return found
 
 
 class Guards:
