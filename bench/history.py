@@ -31,7 +31,6 @@ from triplewire.history.requests import HistoryRequest
 from triplewire.model.clock import SystemClock
 from triplewire.service.pipeline import open_maintenance
 from triplewire.service.wiring import pipeline_ports
-from triplewire.spark.jobs.application import warm_up
 from triplewire.spark.jobs.streaming import JobContext, start_store
 from triplewire.spark.jobs.workers import CpuCosts, run_tasks
 from triplewire.storage.lake.balance import BalanceSettings
@@ -136,7 +135,6 @@ def start_store_query(settings: Settings, first: int) -> Iterator[StoreQuery]:
         ports, gate = pipeline_ports(settings), settings.data.absolute() / "gate"
         gated = replace(ports, open_log=partial(_open_gated, ports.open_log, first, gate))
         work = JobContext(spark, gated, settings.checkpoints, CpuCosts.create(spark.sparkContext))
-        warm_up(spark, gated, work.costs)
         started = StoreQuery(work, start_store(work, settings.store_interval), gate)
         started.wait_stored(first)
         yield started

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -26,13 +26,14 @@ from bench.match_workloads import ChosenWorkload, MatchWorkload, choose_workload
 from bench.plots import BLUE, ORANGE, PALE, SILVER, Bar, draw_bars, draw_sheet, draw_titles
 from bench.spark import start_spark
 from triplewire.config import Settings
-from triplewire.model import ENTRIES, MATCHED_COLUMNS, Subscription
+from triplewire.model import ENTRIES, MATCHED_COLUMNS, MATCHES, Subscription
 from triplewire.service.wiring import pipeline_ports
 from triplewire.spark.jobs.exchange import BLOCKS, pack_table, unpack_blocks
-from triplewire.spark.jobs.match import collect_matches, match_blocks
+from triplewire.spark.jobs.match import LaneMatcher, open_matcher
 from triplewire.spark.jobs.ports import JobPorts
 from triplewire.spark.jobs.source import BLOCK_EVENTS
-from triplewire.spark.jobs.workers import CpuCosts
+from triplewire.spark.jobs.workers import freeze_heap, hide_pandas
+from triplewire.storage.outbox import OutboxLane
 from triplewire.storage.registry.ontologies import BATCH_EVENTS, ONTOLOGY, LoadedOntology, ontology_to_value
 from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
 
@@ -175,18 +176,29 @@ class MatchEngine:
 
     def match(self, events: EventFiles, ports: JobPorts) -> tuple[float, pa.Table]:
         """Return the seconds until all matches of the events have come to the driver, and the matches."""
-        return _time(lambda: collect_matches(match_blocks(self._read(events), ports, self._costs)))
+        matches = self._read(events).mapInArrow(partial(_match_blocks, ports), from_arrow_schema(BLOCKS))
+        return _time(lambda: pa.concat_tables([MATCHES.empty_table(), *unpack_blocks(matches.toArrow().to_batches())]))
 
     def pass_on(self, events: EventFiles) -> float:
         """Return the seconds that Spark takes to do the same without matching anything."""
         return _time(self._read(events).mapInArrow(_drop_all, "position long").toArrow)[0]
 
-    @cached_property
-    def _costs(self) -> CpuCosts:
-        return CpuCosts.create(self.spark.sparkContext)
-
     def _read(self, events: EventFiles) -> DataFrame:
         return self.spark.read.schema(from_arrow_schema(BLOCKS)).parquet(str(events.directory))
+
+
+_matchers: dict[Path, LaneMatcher] = {}
+"""The matchers of this worker process, by the directory of their index."""
+
+
+def _match_blocks(ports: JobPorts, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Match blocks with a matcher that lives across tasks, as the one of a resident task does."""
+    hide_pandas()
+    for entries in unpack_blocks(batches):
+        if ports.index_files not in _matchers:
+            _matchers[ports.index_files] = open_matcher(ports, OutboxLane.FAST)
+            freeze_heap()
+        yield from pack_table(_matchers[ports.index_files].match(entries))
 
 
 def _time(work: Callable[[], pa.Table]) -> tuple[float, pa.Table]:

@@ -1,4 +1,8 @@
-"""A pipeline that kills itself, as `kill -9` would, at the point that its argument names."""
+"""A pipeline that kills itself, as `kill -9` would, at the point that its argument names.
+
+The outbox is written in a worker of Spark's: at `before-fast` the worker and the driver die, at `worker-before-fast`
+the worker alone, and that three times.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -23,9 +28,20 @@ from triplewire.storage.lake.ports import CommitBatch, DataFile, Snapshot, Table
 from triplewire.storage.log.sqlite import SqliteLog
 from triplewire.storage.outbox import OutboxChunk, OutboxLane, SqliteOutbox
 
+WORKER_KILLS = 3
 
-def die_at(here: str, point: str) -> None:
+
+def die_at(here: str, point: str, driver: int = 0) -> None:
     if here == point:
+        if driver:
+            os.kill(driver, signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def worker_dies_at(here: str, point: str, folder: Path) -> None:
+    killed = len([*folder.glob("killed-*")])
+    if f"worker-{here}" == point and killed < WORKER_KILLS:
+        (folder / f"killed-{killed}").touch()
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -35,13 +51,18 @@ class DeadlyOutbox:
 
     outbox: SqliteOutbox
     point: str
+    driver: int
+    folder: Path
 
     def write(self, batch: int, position: int, matches: pa.Table, lane: OutboxLane = OutboxLane.FAST) -> None:
-        if matches.num_rows:
-            die_at(f"before-{lane}", self.point)
+        self._die(f"before-{lane}", matches)
         self.outbox.write(batch, position, matches, lane)
+        self._die(f"after-{lane}", matches)
+
+    def _die(self, here: str, matches: pa.Table) -> None:
         if matches.num_rows:
-            die_at(f"after-{lane}", self.point)
+            die_at(here, self.point, self.driver)
+            worker_dies_at(here, self.point, self.folder)
 
     def read(self, after: int, limit: int, lane: OutboxLane = OutboxLane.FAST) -> list[OutboxChunk]:
         return self.outbox.read(after, limit, lane)
@@ -78,8 +99,8 @@ class DeadlyLake:
         return self.lake.files(at)
 
 
-def open_outbox(settings: Settings, point: str, run: str) -> DeadlyOutbox:
-    return DeadlyOutbox(SqliteOutbox(settings.outbox, run), point)
+def open_outbox(settings: Settings, point: str, driver: int, run: str) -> DeadlyOutbox:
+    return DeadlyOutbox(SqliteOutbox(settings.outbox, run), point, driver, settings.data)
 
 
 @dataclass
@@ -109,7 +130,7 @@ def main(point: str) -> None:
     settings = Settings.from_environment()
     ports = replace(
         pipeline_ports(settings),
-        open_outbox=partial(open_outbox, settings, point),
+        open_outbox=partial(open_outbox, settings, point, os.getpid()),
         open_lake=partial(open_lake, settings, point),
         open_stores=partial(stores, settings, point),
     )

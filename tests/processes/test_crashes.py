@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from bench.processes import free_port
+from tests.processes.faulty_pipeline import WORKER_KILLS
 from tests.processes.hearing import LOOK_SECONDS, hear_all, until_stored
 from triplewire.client import AsyncClient
 from triplewire.config import Settings
@@ -89,6 +90,23 @@ async def test_a_pipeline_that_is_killed_repeats_nothing_and_leaves_nothing_out(
         assert [each["event"] for each in heard] == [event(each).id for each in range(number + 1)]
         rows = (await client.query(f"SELECT ?e {{ GRAPH ?e {{ ?o <{EXAMPLE}result> ?v }} }}"))["results"]["bindings"]
         assert sorted(row["e"]["value"] for row in rows) == sorted(event(each).id for each in range(number + 1))
+        pipeline.terminate()
+        assert await pipeline.wait() == 0
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("point", ["worker-before-fast", "worker-after-fast"])
+async def test_a_worker_that_is_killed_is_replaced_and_repeats_nothing(settings: Settings, point: str) -> None:
+    """The pipeline itself goes on: only its task is started again."""
+    async with edge(settings) as (_, client):
+        made = await client.subscribe(EVERYTHING, kind="bindings")
+        pipeline = await faulty_pipeline(settings, point)
+        for number in range(0, 200, 50):
+            receipt = await client.publish("crash", [event(each) for each in range(number, number + 50)])
+            await until_stored(client, receipt["last"])
+        (heard,) = await hear_all(settings.url, [made["id"]])
+        assert [each["event"] for each in heard] == [event(each).id for each in range(200)]
+        assert len([*settings.data.glob("killed-*")]) == WORKER_KILLS
         pipeline.terminate()
         assert await pipeline.wait() == 0
 

@@ -80,6 +80,7 @@ from triplewire.storage.outbox import Outbox, OutboxLane
 from triplewire.storage.registry.erasure import latest_erasure_change
 from triplewire.storage.registry.ports import PAGE_ENTRIES, Registry
 from triplewire.storage.registry.security import PolicyStore
+from triplewire.storage.signals import SignalReceiver
 from triplewire.storage.webhooks import Webhook
 
 LEASE_SECONDS: Final = 2.5
@@ -87,6 +88,9 @@ LEASE_SECONDS: Final = 2.5
 
 LOG_POLL_SECONDS: Final = 0.005
 """Time between two looks at whether another process has published. An edge knows its own publications at once."""
+
+SIGNALED_POLL_SECONDS: Final = 0.1
+"""Time between two looks at a store whose commits wake the edge: a signal may be lost."""
 
 HISTORY_THREADS: Final = 2
 """Steps through history that an edge takes at the same time, each some 50 ms of a core. Clients take turns after every
@@ -126,6 +130,9 @@ class EdgeParts:
     outbox_watch: ChangeWatch
     heartbeat: Callable[[], Heartbeat]
     clock: Clock
+    log_signals: SignalReceiver | None = None
+    """Woken by commits to the log; without it the edge only polls."""
+    outbox_signals: SignalReceiver | None = None
     stored: Callable[[], int] | None = None
     """Returns the position up to which the lake has everything."""
     archive: ColdTier | None = None
@@ -319,8 +326,9 @@ class Edge:
         poll = partial(Worker, on_failure=parts.metrics.poll_failures.inc)
         # Each lane has a worker of its own, so that none waits for another.
         matches, slow, answers = share_watch(parts.outbox_watch, 3)
-        seconds = OUTBOX_POLL_SECONDS
-        yield poll("log", self._follow_log, LOG_POLL_SECONDS, watch=parts.log_watch, wakeup=self.log_wakeup)
+        seconds = OUTBOX_POLL_SECONDS if parts.outbox_signals is None else SIGNALED_POLL_SECONDS
+        log_seconds = LOG_POLL_SECONDS if parts.log_signals is None else SIGNALED_POLL_SECONDS
+        yield poll("log", self._follow_log, log_seconds, watch=parts.log_watch, wakeup=self.log_wakeup)
         yield poll("filtered", self._follow_filtered, seconds, watch=NoChanges(), wakeup=topics.filtered_wakeup)
         yield poll("matches", self.matches.step, seconds, watch=matches, wakeup=topics.matches_wakeup)
         yield poll("slow matches", self.slow.step, seconds, watch=slow, wakeup=topics.slow_wakeup)
@@ -379,7 +387,11 @@ class Edge:
         """Run the workers from before the first request until after the last."""
         for worker in self.workers:
             worker.start()
+        self._follow_signals()
         yield
+        for signals in (self.parts.log_signals, self.parts.outbox_signals):
+            if signals is not None:
+                asyncio.get_running_loop().remove_reader(signals.fileno())
         for worker in self.workers:
             await worker.stop()
         await self.status.close()
@@ -391,6 +403,14 @@ class Edge:
             threads.close()
         if self.parts.gate is not None:
             await self.parts.gate.validator.close()
+
+    def _follow_signals(self) -> None:
+        """Let commits of other processes wake the workers that follow them."""
+        parts, topics, loop = self.parts, self.topics, asyncio.get_running_loop()
+        lanes = (topics.matches_wakeup, topics.slow_wakeup, topics.answers_wakeup)
+        for signals, wakeups in ((parts.log_signals, (self.log_wakeup,)), (parts.outbox_signals, lanes)):
+            if signals is not None:
+                loop.add_reader(signals.fileno(), _pass_on, signals, wakeups)
 
     async def send_away(self, app: web.Application) -> None:
         """Tell all listeners that this edge stops, and end streaming publishers after what they have sent."""
@@ -443,6 +463,12 @@ class Edge:
 
     def _listener_share(self) -> float:
         return len(self.acceptor) / max(self.parts.max_listeners, 1)
+
+
+def _pass_on(signals: SignalReceiver, wakeups: Iterable[Wakeup]) -> None:
+    signals.clear()
+    for wakeup in wakeups:
+        wakeup.set()
 
 
 EDGE = web.AppKey("edge", Edge)

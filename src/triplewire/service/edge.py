@@ -72,6 +72,7 @@ from triplewire.storage.registry.ports import Registry
 from triplewire.storage.registry.security import PolicyListeners, PolicyStore, TokenCache
 from triplewire.storage.registry.sqlite import SqliteRegistry
 from triplewire.storage.registry.streams import ShapesCache
+from triplewire.storage.signals import SignalReceiver, signal_folder
 from triplewire.storage.sqlite import CommitWatch
 from triplewire.storage.webhooks import SqliteWebhookStore
 
@@ -138,6 +139,8 @@ def open_edge_parts(settings: Settings) -> Iterator[EdgeParts]:
             answers=queries,
             log_watch=CommitWatch(settings.log),
             outbox_watch=CommitWatch(settings.outbox),
+            log_signals=stack.enter_context(closing(SignalReceiver(signal_folder(settings.log)))),
+            outbox_signals=stack.enter_context(closing(SignalReceiver(signal_folder(settings.outbox)))),
             heartbeat=partial(read_heartbeat, settings.heartbeat),
             clock=clock,
             stored=lambda: stores.lake.files().position,

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from triplewire.config import Settings
+from triplewire.config.tracing import open_tracer
 from triplewire.continuous.state import StateGenerations
 from triplewire.continuous.windows.static_data import PublishedStaticData
 from triplewire.model.clock import SystemClock
@@ -23,6 +24,7 @@ from triplewire.storage.lake.zones import ZoneLayoutStore
 from triplewire.storage.log.sqlite import SqliteLog
 from triplewire.storage.outbox import SqliteOutbox
 from triplewire.storage.registry.sqlite import SqliteRegistry
+from triplewire.storage.signals import SignalReceiver, signal_folder
 
 
 def open_stores(settings: Settings) -> ErasableStores:
@@ -49,8 +51,11 @@ def pipeline_ports(settings: Settings) -> JobPorts:
         open_archive=partial(_open_archive, settings.lake.absolute()),
         open_static_data=partial(_open_static_data, settings.lake.absolute(), settings.log.absolute()),
         open_stores=partial(open_stores, settings),
+        open_signals=partial(SignalReceiver, signal_folder(settings.log.absolute())),
+        open_tracer=partial(open_tracer, settings.traces, "pipeline", settings.trace_ratio),
         lake_files=settings.lake.absolute(),
         index_files=settings.index.absolute(),
+        reports=settings.checkpoints.absolute() / "reports",
     )
 
 

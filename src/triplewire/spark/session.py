@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -66,15 +67,20 @@ def start_session(
     home: Path | None = None,
     *,
     objects: bool = False,
+    resident: int = 0,
     jvm_options: Sequence[str] | None = None,
 ) -> SparkSession:
-    """Start Spark, on `home` as Java where it is given. Workers run this interpreter. `objects` has Spark write its own
-    log as lines of JSON. `jvm_options` are beside the usual ones; without them the class cache is used."""
+    """Start Spark, on `home` as Java where it is given. Workers run this interpreter.
+
+    `objects` has Spark write its own log as lines of JSON. A local master gets a thread more for each of `resident`
+    tasks. `jvm_options` are beside the usual ones; without them the class cache is used.
+    """
     home = home or java_home()
     os.environ["JAVA_HOME"] = str(home)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     extra = class_cache(home).use_options() if jvm_options is None else jvm_options
+    master, parallelism = _add_threads(master, resident)
     builder = SparkSession.builder.appName(name).master(master)
     settings = {
         **STREAMING_SETTINGS,
@@ -85,11 +91,21 @@ def start_session(
         "spark.driver.host": "localhost",
         "spark.driver.bindAddress": "127.0.0.1",
     }
-    for key, value in settings.items():
+    for key, value in (settings | parallelism).items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def _add_threads(master: str, count: int) -> tuple[str, dict[str, str]]:
+    """Return a local master with more threads, and the setting by which jobs are still split as before: tasks that do
+    not end would leave too few threads to the others. Another master is returned as it is."""
+    found = re.fullmatch(r"local\[(\d+|\*)(,\s*\d+)?\]", master)
+    if not found or not count:
+        return master, {}
+    threads = (os.cpu_count() or 1) if found[1] == "*" else int(found[1])
+    return f"local[{threads + count}{found[2] or ''}]", {"spark.default.parallelism": str(threads)}
 
 
 def class_cache(home: Path) -> ClassCache:

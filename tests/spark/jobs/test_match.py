@@ -17,9 +17,10 @@ from triplewire.matching.shapes import lift
 from triplewire.model import MATCHED_COLUMNS, Event, Kind, Subscription
 from triplewire.model.terms import RDF_TYPE
 from triplewire.service.wiring import pipeline_ports
-from triplewire.spark.jobs import match
+from triplewire.spark.jobs.match import open_matcher
 from triplewire.spark.jobs.ports import JobPorts
 from triplewire.storage.log.ports import Publication
+from triplewire.storage.outbox import OutboxLane
 from triplewire.storage.registry.ontologies import ONTOLOGY, LoadedOntology
 from triplewire.storage.registry.ontologies import ontology_to_value as ontology_value
 from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value
@@ -31,7 +32,6 @@ from triplewire.testing.samples import EXAMPLE
 def _as_in_a_worker() -> Iterator[None]:
     """A worker keeps what it makes for as long as it lives; this process lets it go."""
     yield
-    match.matchers.clear()
     gc.unfreeze()
 
 
@@ -50,22 +50,21 @@ def batch(ports: JobPorts, after: int) -> pa.Table:
     return log.read(after, log.head(), 100).select(MATCHED_COLUMNS)
 
 
-def test_a_worker_keeps_its_matcher_from_task_to_task(tmp_path: Path) -> None:
+def test_ports_open_the_same_stores_in_every_process(tmp_path: Path) -> None:
     ports = pipeline_ports(Settings(data=tmp_path))
     registration(ports)
     entries = batch(ports, 0)
     for copy in [pickle.loads(pickle.dumps(ports)) for _ in range(2)]:
-        assert match.match_entries(copy, entries).num_rows == 3
-    assert len(match.matchers) == 1
+        assert open_matcher(copy, OutboxLane.FAST).match(entries).num_rows == 3
 
 
 def test_a_matcher_learns_what_was_registered_since(tmp_path: Path) -> None:
     ports = pipeline_ports(Settings(data=tmp_path))
-    before = batch(ports, 0)
-    assert match.match_entries(ports, before).num_rows == 0
+    before, matcher = batch(ports, 0), open_matcher(ports, OutboxLane.FAST)
+    assert matcher.match(before).num_rows == 0
     made = registration(ports)
     after = batch(ports, made)
-    found = match.match_entries(ports, after)
+    found = matcher.match(after)
     assert found["position"].to_pylist() == after["position"].to_pylist()
 
 
@@ -84,6 +83,7 @@ def test_an_ontology_that_changes_within_a_batch_holds_from_there_on(tmp_path: P
         ((position,),) = log.append([Publication("test", [Event("urn:event", f"<urn:tom>\t{RDF_TYPE}\t<urn:Cat>")])])
         expected += [position] if superclass == "urn:Animal" else []
     entries = log.read(0, log.head(), 100).select(MATCHED_COLUMNS)
-    assert match.match_entries(ports, entries)["position"].to_pylist() == expected
-    parts = [match.match_entries(ports, entries.slice(at, 1)) for at in (3, 1, 0, 2)]
+    matcher = open_matcher(ports, OutboxLane.FAST)
+    assert matcher.match(entries)["position"].to_pylist() == expected
+    parts = [matcher.match(entries.slice(at, 1)) for at in (3, 1, 0, 2)]
     assert sorted(at for each in parts for at in each["position"].to_pylist()) == expected, "in whatever order"

@@ -13,11 +13,11 @@ from tests.matching.subscriptions import registered
 from triplewire.config import Settings
 from triplewire.model import MATCHED_COLUMNS
 from triplewire.service.wiring import pipeline_ports
-from triplewire.spark.jobs import match
-from triplewire.spark.jobs.match import SlowLaneMatcher
+from triplewire.spark.jobs.match import SlowLaneMatcher, open_matcher
 from triplewire.spark.jobs.ports import JobPorts
-from triplewire.spark.jobs.streaming import move_to_slow_lane
+from triplewire.spark.jobs.resident import move_to_slow_lane
 from triplewire.storage.log.ports import Publication
+from triplewire.storage.outbox import OutboxLane
 from triplewire.storage.registry.subscriptions import LANE, SUBSCRIPTION
 from triplewire.testing import event
 from triplewire.testing.samples import EXAMPLE
@@ -29,8 +29,6 @@ CHEAP = f"SELECT * {{ ?o <{EXAMPLE}result> ?v }}"
 @pytest.fixture(autouse=True)
 def _as_in_a_worker() -> Iterator[None]:
     yield
-    for each in (match.matchers, match.slow_matchers):
-        each.clear()
     gc.unfreeze()
 
 
@@ -69,12 +67,12 @@ def test_from_where_a_shape_moved_on_the_slow_lane_tells_what_the_main_one_leave
     (lane,) = ports.open_registry().list(LANE)
     after = publish(ports)
     spanning, later = entries(ports), entries(ports, lane.position)
-    slow = SlowLaneMatcher(ports.open_registry())
-    assert positions(match.match_entries(ports, later)) == set()
-    assert match.match_entries(ports, later).num_rows == 1, "the cheap one"
+    slow, main = SlowLaneMatcher(ports.open_registry()), open_matcher(ports, OutboxLane.FAST)
+    assert positions(main.match(later)) == set()
+    assert main.match(later).num_rows == 1, "the cheap one"
     assert positions(slow.match(later)) == {after}
     # A batch that the move lies in is for both, also for a worker that knows of it already.
-    assert positions(match.match_entries(ports, spanning)) == {before, after}
+    assert positions(main.match(spanning)) == {before, after}
 
 
 def test_the_slow_lane_follows_subscriptions_of_its_shapes_alone(ports: JobPorts) -> None:
@@ -104,8 +102,8 @@ def test_a_shape_is_moved_once(ports: JobPorts) -> None:
 def test_what_shapes_take_is_measured(ports: JobPorts) -> None:
     dear = subscribe(ports, DEAR, "dear")
     publish(ports)
-    match.match_entries(ports, entries(ports))
-    (matcher,) = match.matchers.values()
+    matcher = open_matcher(ports, OutboxLane.FAST)
+    matcher.match(entries(ports))
     taken = matcher.spent()
     assert set(taken) == {dear}
     assert taken[dear] > 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from triplewire.spark.jobs.exchange import unpack_blocks
 from triplewire.spark.jobs.source import Batching, TimedLogReader
 from triplewire.testing import open_twin, publication
 from triplewire.testing.doubles import Twin
@@ -11,8 +12,19 @@ from triplewire.testing.doubles import Twin
 SECOND = 1_000_000
 
 
-def reader(stores: Twin, path: Path, events: int = 10, pace: float = 0.0) -> TimedLogReader:
-    return TimedLogReader(lambda: stores.log, Batching(0, 1, events, pace=pace), stores.clock, path)
+def reader(stores: Twin, path: Path, events: int = 10) -> TimedLogReader:
+    return TimedLogReader(lambda: stores.log, Batching(0, 1, events), stores.clock, path)
+
+
+def test_a_batch_is_what_its_offsets_say(tmp_path: Path) -> None:
+    with open_twin("memory") as stores:
+        stores.log.append([publication(*range(10))])
+        found = reader(stores, tmp_path / "due")
+        end = found.latestOffset({"position": 0, "time": 0}, found.getDefaultReadLimit())
+        stores.log.append([publication(11)])
+        (part,) = found.partitions({"position": 3, "time": 0}, end)
+        (entries,) = unpack_blocks(found.read(part))
+        assert entries["position"].to_pylist() == list(range(4, 11))
 
 
 def test_a_batch_that_takes_all_has_the_time_of_the_clock(tmp_path: Path) -> None:
@@ -36,21 +48,6 @@ def test_a_batch_that_is_cut_ends_when_the_next_event_was_received(tmp_path: Pat
             offset = found.latestOffset(offset, found.getDefaultReadLimit())
             ends.append((offset["position"], (offset["time"] - began) / SECOND))
         assert ends == [(2, 2.0), (4, 4.0), (5, 5.0)]
-
-
-def test_a_batch_that_waits_for_more_does_not_pass_over_what_waits(tmp_path: Path) -> None:
-    due = tmp_path / "due"
-    with open_twin("memory") as stores:
-        found, began = reader(stores, due, pace=60.0), stores.clock.now()
-        stores.log.append([publication(1)])
-        first = found.latestOffset({"position": 0, "time": 0}, found.getDefaultReadLimit())
-        stores.clock.advance(1)
-        stores.log.append([publication(2)])
-        stores.clock.advance(3)
-        due.write_text(str(began + 2 * SECOND))
-        assert found.latestOffset(first, found.getDefaultReadLimit()) == first
-        due.write_text(str(began + SECOND))
-        assert found.latestOffset(first, found.getDefaultReadLimit()) == {"position": 1, "time": began + SECOND}
 
 
 def test_without_events_a_batch_comes_when_one_is_due_and_not_before(tmp_path: Path) -> None:

@@ -1,21 +1,21 @@
 """The pipeline as a process: one Spark application that runs the streaming queries until it is told to stop.
 
-Workers are warmed up before the pipeline says that it is ready, and touched now and then so that Spark keeps them.
+The pipeline is ready when both jobs have passed a new registry entry. While there are continuous queries, workers are
+touched now and then so that Spark keeps them.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import tempfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from threading import Event as Flag
-from threading import Thread
-from typing import Final
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -28,39 +28,25 @@ from triplewire.config.settings import is_orphaned
 from triplewire.config.status import HEARTBEAT_SECONDS, write_heartbeat
 from triplewire.config.tracing import open_tracer
 from triplewire.history.worker import PREPARE_SECONDS
-from triplewire.model import ENTRIES, MATCHED_COLUMNS
 from triplewire.model.clock import Clock
 from triplewire.model.errors import TriplewireError, Unavailable
 from triplewire.spark.jobs.continuous import CONTINUOUS_JOB, ContinuousOptions, start_continuous
-from triplewire.spark.jobs.exchange import pack_table
 from triplewire.spark.jobs.maintenance import Eraser, LakeMaintenance, MaintenanceRules, MaintenanceThread
-from triplewire.spark.jobs.match import match_blocks
 from triplewire.spark.jobs.ports import JobPorts
-from triplewire.spark.jobs.store import store_blocks
-from triplewire.spark.jobs.streaming import SLOW_LANE_JOB, JobContext, start_match, start_slow_lane, start_store
+from triplewire.spark.jobs.resident import JOBS, ResidentJob
+from triplewire.spark.jobs.streaming import JobContext, start_store
 from triplewire.spark.jobs.workers import CpuCosts, run_tasks
 from triplewire.spark.session import start_session
 from triplewire.storage.lake.maintenance import MaintenanceContext
 from triplewire.storage.log.ports import LogRetention
+from triplewire.storage.outbox import OutboxLane
+from triplewire.storage.registry.subscriptions import LANE
 
 LOG_AGE_SECONDS: Final = 7 * 24 * 3600.0
 """How long the log keeps events for consumers that resume. The lake keeps them for good."""
 
 LOG_BYTES: Final = 8 * 1024**3
 """How much event text the log keeps at most."""
-
-
-def warm_up(spark: SparkSession, ports: JobPorts, costs: CpuCosts) -> None:
-    """Start the workers, load the registry in them and run both transforms once over an event that nobody published.
-    Its matches are dropped, and it is stored in a temporary directory."""
-    position, count = ports.open_log().head(), spark.sparkContext.defaultParallelism
-    blocks = pa.Table.from_batches(
-        [block for _ in range(count) for block in pack_table(_warm_up_entries(position).select(MATCHED_COLUMNS))]
-    )
-    entries = spark.createDataFrame(blocks).repartition(count)
-    match_blocks(entries, ports, costs).toArrow()
-    with tempfile.TemporaryDirectory(prefix="triplewire-warm-") as scratch:
-        store_blocks(entries, Path(scratch), costs).toArrow()
 
 
 def keep_warm(spark: SparkSession) -> None:
@@ -71,20 +57,6 @@ def keep_warm(spark: SparkSession) -> None:
 
 def _identity(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     return batches
-
-
-def _warm_up_entries(position: int) -> pa.Table:
-    """An entry at a position up to which the registry is to be known."""
-    row = {
-        "position": position,
-        "stream": "warm-up",
-        "event": "urn:triplewire:warm-up",
-        "text": '<urn:s>\t<urn:p>\t"1"^^<http://www.w3.org/2001/XMLSchema#integer>',
-        "time": 0,
-        "received": 0,
-        "syntax": "application/n-quads",
-    }
-    return pa.Table.from_pylist([row], schema=ENTRIES)
 
 
 logger = logging.getLogger(__name__)
@@ -120,23 +92,28 @@ class PipelineApplication:
     def _serve(self, stop: Flag) -> None:
         settings, began = self.settings, self.clock.now()
         spark = start_session(
-            "triplewire", settings.master, settings.driver_memory, objects=settings.log_format == JSON
+            "triplewire",
+            settings.master,
+            settings.driver_memory,
+            objects=settings.log_format == JSON,
+            resident=len(JOBS),
         )
         traces = open_tracer(settings.traces, "pipeline", settings.trace_ratio)
         work = JobContext(spark, self.ports, settings.checkpoints, CpuCosts.create(spark.sparkContext), traces=traces)
+        jobs: dict[str, PipelineJob] = {}
         try:
-            queries = self._started(work, stop)
+            self._start(work, jobs, stop)
             _collect_jvm_garbage(spark)
             context = replace(self.context, run=partial(run_tasks, spark))
-            keeper = LakeMaintenance(context, self.rules, self.clock)
-            keeping = MaintenanceThread(keeper, self._eraser(context, began), spark.sparkContext)
+            maintenance = LakeMaintenance(context, self.rules, self.clock)
+            thread = MaintenanceThread(maintenance, self._eraser(context, began), spark.sparkContext)
             try:
-                self._watch(work, queries, keeper, stop)
+                self._watch(work, jobs, maintenance, stop)
             finally:
-                keeping.stop()
+                thread.stop()
         finally:
-            for query in spark.streams.active:
-                query.stop()
+            for job in jobs.values():
+                job.stop()
             spark.stop()
             if traces is not None:
                 traces.close()
@@ -145,45 +122,53 @@ class PipelineApplication:
         memory = self.settings.query_seconds + PREPARE_SECONDS
         return Eraser(self.ports.open_stores(), context, self.clock, memory, began)
 
-    def _started(self, work: JobContext, stop: Flag) -> list[StreamingQuery]:
-        """Start both queries, and wait until each has passed the position of a new registry entry, on warm workers."""
+    def _start(self, work: JobContext, jobs: dict[str, PipelineJob], stop: Flag) -> None:
+        """Start matching and storing, and wait until each has passed the position of a new registry entry."""
         ports = self.ports
-        warming = Thread(target=warm_up, args=(work.spark, ports, work.costs), daemon=True)
-        warming.start()
-        queries = [start_match(work, self.settings.match_interval), start_store(work, self.settings.store_interval)]
+        jobs["match"] = self._resident(work, OutboxLane.FAST, 0)
+        jobs["store"] = QueryJob(start_store(work, self.settings.store_interval))
         (mark,) = ports.open_registry().put([("pipeline", "start", {"pid": os.getpid(), "at": self.clock.now()})])
         outbox, lake = ports.open_outbox(""), ports.open_lake()
         while min(outbox.head(), lake.files().position) < mark and not stop.wait(LOOK_SECONDS):
-            _check_queries(queries)
+            _check(jobs)
             self._beat("starting")
-        warming.join()
-        return queries
 
-    def _watch(self, work: JobContext, queries: list[StreamingQuery], keeper: LakeMaintenance, stop: Flag) -> None:
+    def _watch(self, work: JobContext, jobs: dict[str, PipelineJob], maintenance: LakeMaintenance, stop: Flag) -> None:
         beats = 0
         while not stop.is_set() and not is_orphaned(self.settings):
-            _check_queries(queries)
-            self._widen(work, queries)
-            progress = {query.name: _query_progress(query) for query in queries}
-            if CONTINUOUS_JOB in progress:
-                progress[CONTINUOUS_JOB] |= work.continuous
-            self._beat("ready", cpu=work.costs.seconds(), limits=dict(work.reached), lake=keeper.state(), **progress)
-            if beats % WARM_BEATS == 0:
+            _check(jobs)
+            self._widen(work, jobs)
+            self._beat("ready", **self._figures(work, jobs), lake=maintenance.state())
+            if CONTINUOUS_JOB in jobs and beats % WARM_BEATS == 0:
                 keep_warm(work.spark)
             if beats % TRIM_BEATS == 0:
                 self._trim()
             beats += 1
             stop.wait(HEARTBEAT_SECONDS)
 
-    def _widen(self, work: JobContext, queries: list[StreamingQuery]) -> None:
-        """Open the slow lane, once something is in it, and begin with continuous queries, once there are any: after the
-        others, which are waited for."""
-        if all(query.name != SLOW_LANE_JOB for query in queries):
-            slow = start_slow_lane(work, self.settings.match_interval)
-            queries += [] if slow is None else [slow]
-        if all(query.name != CONTINUOUS_JOB for query in queries):
-            continuous = start_continuous(work, self._continuous_options(work))
-            queries += [] if continuous is None else [continuous]
+    def _figures(self, work: JobContext, jobs: Mapping[str, PipelineJob]) -> dict[str, Any]:
+        """Return the figures of each job, the CPU seconds of all of them, and how often limits were reached."""
+        figures = {name: job.figures() for name, job in jobs.items()}
+        if CONTINUOUS_JOB in figures:
+            figures[CONTINUOUS_JOB] |= work.continuous
+        limits, cpu = Counter[str](), work.costs.seconds()
+        for lane, part in ((OutboxLane.FAST, "kernel"), (OutboxLane.SLOW, "slow")):
+            resident = figures.get(JOBS[lane], {})
+            limits.update(resident.get("limits", {}))
+            cpu[part] = resident.get("cpu", 0.0)
+        return {**figures, "cpu": cpu, "limits": dict(limits)}
+
+    def _widen(self, work: JobContext, jobs: dict[str, PipelineJob]) -> None:
+        """Start the slow lane once something is in it, and continuous queries once there are any."""
+        if JOBS[OutboxLane.SLOW] not in jobs and (lanes := work.registry.list(LANE, limit=1)):
+            jobs[JOBS[OutboxLane.SLOW]] = self._resident(work, OutboxLane.SLOW, lanes[0].position)
+        if CONTINUOUS_JOB not in jobs:
+            query = start_continuous(work, self._continuous_options(work))
+            if query is not None:
+                jobs[CONTINUOUS_JOB] = QueryJob(query)
+
+    def _resident(self, work: JobContext, lane: OutboxLane, after: int) -> ResidentJob:
+        return ResidentJob(work.spark, self.ports, lane, after, self.settings.match_interval, self.clock)
 
     def _continuous_options(self, work: JobContext) -> ContinuousOptions:
         settings = self.settings
@@ -210,16 +195,40 @@ class PipelineApplication:
         write_heartbeat(self.settings.heartbeat, self.clock, state, detail)
 
 
-def _check_queries(queries: list[StreamingQuery]) -> None:
-    for query in queries:
-        failure = query.exception()
-        if failure or not query.isActive:
-            raise Unavailable(f"the {query.name} query ended: {failure}")
+class PipelineJob(Protocol):
+    """A running job of the pipeline."""
+
+    def check(self) -> None:
+        """Raises Unavailable if the job ended by itself."""
+
+    def figures(self) -> dict[str, Any]:
+        """Return its figures for the heartbeat."""
+
+    def stop(self) -> None: ...
 
 
-def _query_progress(query: StreamingQuery) -> dict[str, object]:
-    last = query.lastProgress
-    return {"batch": last.batchId, "rows": last.numInputRows, "milliseconds": dict(last.durationMs)} if last else {}
+@dataclass(frozen=True)
+class QueryJob:
+    """A streaming query as a job."""
+
+    query: StreamingQuery
+
+    def check(self) -> None:
+        failure = self.query.exception()
+        if failure or not self.query.isActive:
+            raise Unavailable(f"the {self.query.name} query ended: {failure}")
+
+    def figures(self) -> dict[str, Any]:
+        last = self.query.lastProgress
+        return {"batch": last.batchId, "rows": last.numInputRows, "milliseconds": dict(last.durationMs)} if last else {}
+
+    def stop(self) -> None:
+        self.query.stop()
+
+
+def _check(jobs: Mapping[str, PipelineJob]) -> None:
+    for job in jobs.values():
+        job.check()
 
 
 def _collect_jvm_garbage(spark: SparkSession) -> None:

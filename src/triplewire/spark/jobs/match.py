@@ -15,73 +15,41 @@ reader takes those up to p from one and those after it from the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from triplewire.matching.bags import make_table
 from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.index.groups import warm_up
 from triplewire.matching.matcher import Matcher
 from triplewire.model import MATCHES
-from triplewire.spark.jobs.exchange import BLOCKS, pack_table, unpack_blocks
 from triplewire.spark.jobs.ports import JobPorts
-from triplewire.spark.jobs.workers import CpuCosts, charge_cpu, freeze_heap, hide_pandas
+from triplewire.storage.outbox import OutboxLane
 from triplewire.storage.registry.ontologies import BATCH_EVENTS, ONTOLOGY
 from triplewire.storage.registry.ports import Registry, RegistryChange
 from triplewire.storage.registry.subscriptions import LANE, SHAPE, SUBSCRIPTION
 
-matchers: dict[Path, Matcher] = {}
-"""The matchers of this worker process, by the directory that they share with other workers."""
+
+class LaneMatcher(Protocol):
+    """Matches the events of one lane."""
+
+    def match(self, entries: pa.Table) -> pa.Table:
+        """Match a batch of `ENTRIES`, in order, each against the registry as it was at its position."""
+
+    def spent(self) -> dict[str, float]:
+        """The CPU seconds that the evaluators took for each shape since the last call."""
 
 
-def match_blocks(blocks: DataFrame, ports: JobPorts, costs: CpuCosts) -> DataFrame:
-    """Return the matches of a frame of `BLOCKS`, as blocks of `MATCHES`. A pure function of the entries and of the
-    registry as it was at their positions."""
-    match = partial(_match_partition, ports, costs)
-    return blocks.mapInArrow(match, from_arrow_schema(BLOCKS))
-
-
-def _match_partition(ports: JobPorts, costs: CpuCosts, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    hide_pandas()
-    for entries in unpack_blocks(batches):
-        with charge_cpu(costs.kernel):
-            found = match_entries(ports, entries)
-        costs.shapes.add(_worker_matcher(ports).spent())
-        yield from pack_table(found)
-
-
-def collect_matches(blocks: DataFrame) -> pa.Table:
-    """Collect all matches of a frame of blocks in the driver."""
-    return pa.concat_tables([MATCHES.empty_table(), *unpack_blocks(blocks.toArrow().to_batches())])
-
-
-def match_entries(ports: JobPorts, entries: pa.Table) -> pa.Table:
-    """Match a batch of `ENTRIES`, in order, each against the registry as it was at its position."""
-    matcher = _worker_matcher(ports)
-    before = matcher.change_count
-    found = matcher.match(entries)
-    if matcher.change_count != before:
-        freeze_heap()
-    return found
-
-
-def _worker_matcher(ports: JobPorts) -> Matcher:
-    if ports.index_files not in matchers:
-        warm_up()
-        matchers[ports.index_files] = Matcher(ports.open_registry(), ports.index_files)
-        freeze_heap()
-    return matchers[ports.index_files]
-
-
-slow_matchers: dict[object, SlowLaneMatcher] = {}
-"""The matchers of this worker process, by the opener of their registry."""
+def open_matcher(ports: JobPorts, lane: OutboxLane) -> LaneMatcher:
+    """Open the matcher of a lane, with compiled code that is ready to run."""
+    if lane is OutboxLane.SLOW:
+        return SlowLaneMatcher(ports.open_registry())
+    warm_up()
+    return Matcher(ports.open_registry(), ports.index_files)
 
 
 @dataclass
@@ -107,6 +75,10 @@ class SlowLaneMatcher:
             found.append(self.evaluator.match(entries.slice(start, stop - start)))
             start = stop
         return pa.concat_tables(found)
+
+    def spent(self) -> dict[str, float]:
+        """Nothing: no shape leaves this lane."""
+        return {}
 
     def _read_changes(self, last: int) -> list[RegistryChange]:
         """Return the changes to apply. If a shape is new in this lane, that is all of its history, and matching starts
@@ -144,33 +116,3 @@ def _end_if_moved(change: RegistryChange, shapes: set[str]) -> RegistryChange:
     """A subscription whose new version is of a shape that is not in this lane has ended here."""
     left = change.kind == SUBSCRIPTION and change.value is not None and change.value["shape"] not in shapes
     return RegistryChange(change.position, change.kind, change.key, None) if left else change
-
-
-def match_slow_lane(blocks: DataFrame, open_registry: Callable[[], Registry], costs: CpuCosts) -> DataFrame:
-    """Return the matches of the slow lane for a frame of `BLOCKS`, as blocks of `MATCHES`. A pure function of the
-    entries and of the registry as it was at their positions."""
-    return blocks.mapInArrow(partial(_match_slow_partition, open_registry, costs), from_arrow_schema(BLOCKS))
-
-
-def _match_slow_partition(
-    open_registry: Callable[[], Registry], costs: CpuCosts, batches: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    hide_pandas()
-    for entries in unpack_blocks(batches):
-        with charge_cpu(costs.slow):
-            found = _worker_slow_matcher(open_registry).match(entries)
-        yield from pack_table(found)
-
-
-def _worker_slow_matcher(open_registry: Callable[[], Registry]) -> SlowLaneMatcher:
-    key = opener_key(open_registry)
-    if key not in slow_matchers:
-        slow_matchers[key] = SlowLaneMatcher(open_registry())
-        freeze_heap()
-    return slow_matchers[key]
-
-
-def opener_key(opener: Callable[[], Registry]) -> object:
-    """Return a key that is equal for pickled copies of an opener, as Spark makes for every task: a partial is not equal
-    to its copy, but its parts are."""
-    return (opener.func, opener.args) if isinstance(opener, partial) else opener

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from triplewire.config.tracing import Tracer
 from triplewire.continuous.state import StateGenerations
 from triplewire.continuous.windows.static_data import StaticData
 from triplewire.matching.event_history import ColdTier
@@ -13,6 +14,7 @@ from triplewire.storage.lake.ports import Lake
 from triplewire.storage.log.ports import ErasableLog, MeasuredLog
 from triplewire.storage.outbox import Outbox
 from triplewire.storage.registry.ports import RedactableRegistry, Registry
+from triplewire.storage.signals import SignalReceiver
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,13 @@ class JobPorts:
     """Opens the graphs that windowed queries read outside of their windows."""
     open_stores: Callable[[], ErasableStores]
     """Opens the stores for the eraser."""
+    open_signals: Callable[[], SignalReceiver]
+    """Opens a receiver that is woken by commits to the log."""
+    open_tracer: Callable[[], Tracer | None]
+    """Opens a sender of spans, if there is a collector."""
     lake_files: Path
     """The table's directory, where workers write data files."""
     index_files: Path
     """The directory of the index of subscriptions that the workers of a machine share; it may be lost at any time."""
+    reports: Path
+    """The directory of the reports that resident tasks write for the driver."""

@@ -1,15 +1,15 @@
-"""The log as a streaming source of Spark, plain or with times, and the checkpoints of streaming queries.
+"""The log as jobs read it: ranges of positions, blocks of events, a streaming source with times for continuous queries,
+and the checkpoints of streaming queries.
 
 Every log is read through its port. The time of a batch is written with its offset before it runs, so that a replayed
-batch runs at the same time; with times a batch may come though nothing was published, because a window is to close.
+batch runs at the same time; a batch may come though nothing was published, because a window is to close.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -36,8 +36,6 @@ BLOCK_EVENTS: Final = 5_000
 """Events that go through Spark as one row. More are no faster, and all of a block are in memory at once."""
 
 
-LOG_SOURCE = "triplewire-log"
-
 SMALLEST_PART = 6_000
 """Positions below which a batch is not cut into parts: a task more costs more than it gains."""
 
@@ -61,78 +59,30 @@ class Batching:
     events: int = BATCH_EVENTS
     size: int = BATCH_TEXT_BYTES
     """Bytes of text; one event more may begin within them."""
-    pace: float = 0.0
-    """Seconds from one batch to the next, as long as little waits: less than two parts are worth."""
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Batching:
-        kinds = {"after": int, "parts": int, "events": int, "size": int, "pace": float}
-        return cls(**{name: kind(options[name]) for name, kind in kinds.items()})
+        return cls(**{each.name: int(options[each.name]) for each in fields(cls)})
 
 
-def log_source(open_log: Callable[[], MeasuredLog]) -> type[DataSource]:
-    """A data source named `triplewire-log` whose rows are `BLOCKS`. Its options are the fields of `Batching`."""
-
-    class LogSource(DataSource):
-        @classmethod
-        def name(cls) -> str:
-            return LOG_SOURCE
-
-        def schema(self) -> StructType:
-            return from_arrow_schema(BLOCKS)
-
-        def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-            hide_pandas()
-            return LogReader(open_log, Batching.from_options(self.options), SystemClock())
-
-    return LogSource
+def plan_batch(log: MeasuredLog, after: int, events: int, size: int) -> int:
+    """Return the position at which the next batch ends: the head of the log, if limits of events and of bytes allow."""
+    through = min(log.head(), after + events)
+    return log.page_end(after, through, size) if through > after else after
 
 
-class LogReader(DataSourceStreamReader):
-    """Offsets are positions. Two offsets fix what a batch reads, so a replayed batch reads the same."""
-
-    def __init__(self, open_log: Callable[[], MeasuredLog], batching: Batching, clock: Clock) -> None:
-        self._open_log = open_log
-        self._batching = batching
-        self._clock = clock
-        self._last = -math.inf
-        """When a batch was begun, in ticks."""
-        self._log: MeasuredLog | None = None
-
-    def initialOffset(self) -> dict[str, int]:
-        return {"position": self._batching.after}
-
-    def getDefaultReadLimit(self) -> ReadLimit:
-        return ReadMaxRows(self._batching.events)
-
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        self._log = self._log or self._open_log()
-        after = start["position"]
-        through = min(self._log.head(), after + self._batching.events)
-        if through <= after or self._is_early(through - after):
-            return {"position": after}
-        self._last = self._clock.ticks()
-        return {"position": self._log.page_end(after, through, self._batching.size)}
-
-    def _is_early(self, waiting: int) -> bool:
-        """Whether to wait until more events have come."""
-        return waiting < 2 * SMALLEST_PART and self._clock.ticks() - self._last < self._batching.pace
-
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        return split_positions(start["position"], end["position"], self._batching.parts)
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        hide_pandas()
-        assert isinstance(partition, PositionRange)
-        log, after = self._open_log(), partition.after
-        while after < partition.through:
-            through = log.page_end(after, partition.through, BLOCK_BYTES)
-            entries = log.read(after, through, BLOCK_EVENTS)
-            yield from pack_table(entries.select(MATCHED_COLUMNS))
-            after = entries["position"][-1].as_py() if entries.num_rows == BLOCK_EVENTS else through
+def read_blocks(log: MeasuredLog, positions: PositionRange) -> Iterator[pa.Table]:
+    """Read the events of a range, with the columns that jobs read, in tables of bounded size."""
+    after = positions.after
+    while after < positions.through:
+        through = log.page_end(after, positions.through, BLOCK_BYTES)
+        entries = log.read(after, through, BLOCK_EVENTS)
+        if entries.num_rows:
+            yield entries.select(MATCHED_COLUMNS)
+        after = entries["position"][-1].as_py() if entries.num_rows == BLOCK_EVENTS else through
 
 
-def split_positions(after: int, through: int, parts: int) -> list[InputPartition]:
+def split_positions(after: int, through: int, parts: int) -> list[PositionRange]:
     """The range of positions as at most `parts` ranges of nearly equal length, none of them needlessly small."""
     count = max(1, min(parts, (through - after) // SMALLEST_PART))
     if through <= after:
@@ -163,28 +113,45 @@ def timed_log_source(open_log: Callable[[], MeasuredLog], due: Path) -> type[Dat
     return TimedLogSource
 
 
-class TimedLogReader(LogReader):
-    """Offsets are positions and times; neither goes back. Windows close by the time.
+class TimedLogReader(DataSourceStreamReader):
+    """Offsets are positions and times; neither goes back. Two offsets fix what a batch reads, so a replayed batch reads
+    the same. Windows close by the time.
 
     Events after the position were not received before the time, but for those that are just being made durable: the
     time of a batch that leaves events for the next one is when the first of these was received.
     """
 
     def __init__(self, open_log: Callable[[], MeasuredLog], batching: Batching, clock: Clock, due: Path) -> None:
-        super().__init__(open_log, batching, clock)
+        self._open_log = open_log
+        self._batching = batching
+        self._clock = clock
         self._due = due
+        self._log: MeasuredLog | None = None
 
     def initialOffset(self) -> dict[str, int]:
-        return {**super().initialOffset(), "time": 0}
+        return {"position": self._batching.after, "time": 0}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxRows(self._batching.events)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        self._log = self._log or self._open_log()
         # The clock is read first: events that were received before are in the log by then, or on their way.
-        now = self._clock.now()
-        found = super().latestOffset(start, limit)
-        now = max(self._limit_time(found["position"], now), start["time"])
-        if found["position"] == start["position"] and now < read_due(self._due):
+        now, after = self._clock.now(), start["position"]
+        through = plan_batch(self._log, after, self._batching.events, self._batching.size)
+        now = max(self._limit_time(through, now), start["time"])
+        if through == after and now < read_due(self._due):
             return start
-        return {**found, "time": now}
+        return {"position": through, "time": now}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        return [*split_positions(start["position"], end["position"], self._batching.parts)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        hide_pandas()
+        assert isinstance(partition, PositionRange)
+        for entries in read_blocks(self._open_log(), partition):
+            yield from pack_table(entries)
 
     def _limit_time(self, through: int, now: int) -> int:
         assert self._log is not None

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark import Accumulator, SparkContext
-from pyspark.accumulators import AccumulatorParam
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -71,34 +70,16 @@ def _run_each(
 class CpuCosts:
     """CPU seconds of all workers since the pipeline began. Workers add to it task by task."""
 
-    kernel: Accumulator[float]
     store: Accumulator[float]
-    slow: Accumulator[float]
     continuous: Accumulator[float]
-    shapes: Accumulator[dict[str, float]]
-    """Seconds of the evaluator in the main lane, by shape."""
 
     @classmethod
     def create(cls, context: SparkContext) -> CpuCosts:
-        kernel, store, slow, continuous = (context.accumulator(0.0) for _ in range(4))
-        return cls(kernel, store, slow, continuous, context.accumulator({}, _SumByName()))
+        return cls(context.accumulator(0.0), context.accumulator(0.0))
 
     def seconds(self) -> dict[str, float]:
         """Return the seconds of finished tasks, in the driver."""
-        accounts = {"kernel": self.kernel, "store": self.store, "slow": self.slow, "continuous": self.continuous}
-        return {name: account.value for name, account in accounts.items()}
-
-
-class _SumByName(AccumulatorParam[dict[str, float]]):
-    """Adds up seconds by name."""
-
-    def zero(self, value: dict[str, float]) -> dict[str, float]:
-        return {}
-
-    def addInPlace(self, value1: dict[str, float], value2: dict[str, float]) -> dict[str, float]:
-        for name, seconds in value2.items():
-            value1[name] = value1.get(name, 0.0) + seconds
-        return value1
+        return {"store": self.store.value, "continuous": self.continuous.value}
 
 
 @contextmanager
