@@ -6,18 +6,14 @@ few files answers as one that reads everything.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from importlib import import_module
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.history.lakes import E, Growing, asked, iri, typed
-from tests.limits import find_limits
 from tests.storage.lake.test_compaction import Grown
 from tests.storage.lake.test_rebalancing import misplaced
 from triplewire.history.duckdb import DuckDbEngine, IndexLimits
@@ -66,17 +62,6 @@ def lines(number: int) -> list[str]:
         f"{iri(f's{number % 7}')}\t{iri(f'p{(number + at) % 4}')}\t{OBJECTS[(number * 3 + at) % len(OBJECTS)]}"
         for at in range(3)
     ]
-
-
-HOMES = {each.name: each.module for each in find_limits()}
-
-
-@contextmanager
-def limited(**values: int) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in values.items():
-            patch.setattr(import_module(HOMES[name]), name, value)
-        yield
 
 
 @given(st.lists(st.sampled_from(["insert", "insert", "compact", "split", "merge"]), min_size=2, max_size=9))

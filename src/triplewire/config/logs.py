@@ -56,7 +56,7 @@ class JsonFormatter(logging.Formatter):
         self._process = process
 
     def format(self, record: logging.LogRecord) -> str:
-        told: dict[str, object] = {
+        fields: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="microseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
@@ -65,11 +65,11 @@ class JsonFormatter(logging.Formatter):
             "message": redact_secrets(record.getMessage()),
         }
         if record.exc_info:
-            told["error"] = redact_secrets(self.formatException(record.exc_info))
+            fields["error"] = redact_secrets(self.formatException(record.exc_info))
         parent = current_span()
         if parent is not None:
-            told |= {"trace_id": f"{parent.trace:032x}", "span_id": f"{parent.span:016x}"}
-        return orjson.dumps(told).decode()
+            fields |= {"trace_id": f"{parent.trace:032x}", "span_id": f"{parent.span:016x}"}
+        return orjson.dumps(fields).decode()
 
 
 def configure_logging(format: str, process: str) -> None:

@@ -147,8 +147,8 @@ def merge_expositions(edge: str, own: str, others: Mapping[str, str]) -> bytes:
         for header, samples in _families(text):
             of_broker = header.split(" ", 3)[2] in _OF_BROKER
             if not of_broker or name == edge:
-                told = samples if of_broker else [_label_sample(name, sample) for sample in samples]
-                families.setdefault(header, []).extend(told)
+                labelled = samples if of_broker else [_label_sample(name, sample) for sample in samples]
+                families.setdefault(header, []).extend(labelled)
     return "".join(header + "".join(samples) for header, samples in families.items()).encode()
 
 

@@ -114,11 +114,11 @@ def _exclude(left: Mask, part: FacetPart) -> Mask:
 
 def _join_parts(parts: list[FacetPart], name: str, count: int) -> pa.Array:
     """One facet of all terms."""
-    told = [part for part in parts if name in part.facets]
+    holding = [part for part in parts if name in part.facets]
     source = np.full(count, -1, np.int64)
-    for part, start in zip(told, np.cumsum([0, *(len(part.rows) for part in told)]), strict=False):
+    for part, start in zip(holding, np.cumsum([0, *(len(part.rows) for part in holding)]), strict=False):
         source[part.rows] = np.arange(start, start + len(part.rows))
-    values = pa.chunked_array([part.facets[name] for part in told], TYPES[name]).combine_chunks()
+    values = pa.chunked_array([part.facets[name] for part in holding], TYPES[name]).combine_chunks()
     taken = values.take(pa.array(source, mask=source < 0))
     return taken.dictionary_encode() if pa.types.is_string(taken.type) else taken
 

@@ -154,13 +154,13 @@ def _resolve_group(group: Sequence[Waiter], answers: Sequence[CommitResult]) -> 
     )
     for waiter, answer in zip(group, answers, strict=True):
         by_loop[waiter.loop].append((waiter.future, answer))
-    for loop, told in by_loop.items():
+    for loop, results in by_loop.items():
         with suppress(RuntimeError):  # the loop was closed: nobody waits any more
-            loop.call_soon_threadsafe(_resolve, told)
+            loop.call_soon_threadsafe(_resolve, results)
 
 
-def _resolve(told: Sequence[tuple[asyncio.Future[list[Sequence[int]]], CommitResult]]) -> None:
-    for future, answer in told:
+def _resolve(results: Sequence[tuple[asyncio.Future[list[Sequence[int]]], CommitResult]]) -> None:
+    for future, answer in results:
         if future.done():
             continue
         if isinstance(answer, BaseException):
