@@ -105,6 +105,26 @@ def match(
 
 
 @benches.command()
+def notifications(
+    clients: Annotated[
+        list[int], typer.Option(help="Clients, each with a subscription and a connection; again for one run more.")
+    ] = [1_000],  # noqa: B006
+    rate: Annotated[float, typer.Option(help="Events a second, each of which concerns one client.", min=1)] = 500.0,
+    seconds: Annotated[float, typer.Option(help="Seconds of each measurement.", min=1)] = 20.0,
+    json: Json = False,
+) -> None:
+    """Notifications to many clients: does one cost the same, however many listen?
+
+    There is one edge for every 12,000 clients. `cpu_us` is the CPU time of all processes of the broker for each
+    notification, `growth` how many times as much it is in the last run as in the first.
+    """
+    from bench.notifications import NotificationOptions, make_tables, sweep
+
+    runs = [NotificationOptions(count, rate, seconds) for count in clients]
+    show(sweep(runs, say), make_tables, json=json)
+
+
+@benches.command()
 def operators(
     most: Annotated[int, typer.Option(help="Largest number of subscriptions.", min=500)] = 100_000,
     matches: Annotated[int, typer.Option(help="Events of a measurement at most, with one match each.", min=1)] = 300,

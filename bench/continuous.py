@@ -319,7 +319,7 @@ async def _measure_delays(session: Session) -> Report:
     numbers = list(first.values())
     asked = numbers[:: max(1, len(numbers) // LISTENERS)][:LISTENERS]
     paths = [f"/queries/{session.ids[number]}/answers" for number in asked]
-    async with listen(session.broker.settings, paths, BASE) as arrivals:
+    async with listen(session.broker.address, paths, BASE) as arrivals:
         turns = (
             (workload.questions[asked[turn % len(asked)]], session.published + turn) for turn in range(RATE * SECONDS)
         )

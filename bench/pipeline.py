@@ -34,6 +34,9 @@ BULK = 250
 WARM_UP = 40_000
 STEADY_RATE = 200
 STEADY_SECONDS = 20
+BUSY_RATE = 1_000
+BUSY_SUBSCRIPTIONS = 10_000
+"""Subscriptions of the second measurement of latency. Those beyond the first ones have no client."""
 IDLE_SECONDS = 30.0
 PATIENCE = 120.0
 """Seconds without a new notification after which those that are missing count as lost."""
@@ -190,9 +193,9 @@ class PipelineRun:
     async def _stored(self) -> int:
         return parse_position((await self.client.health())["stored"] or "earliest")
 
-    async def subscribe(self) -> list[str]:
+    async def subscribe(self, subscriptions: Sequence[SensorSubscription]) -> list[str]:
         """Return the paths of the notifications."""
-        wanted = [{"sparql": each.sparql, "kind": each.kind.value, "stream": STREAM} for each in self.subscriptions]
+        wanted = [{"sparql": each.sparql, "kind": each.kind.value, "stream": STREAM} for each in subscriptions]
         made = []
         for first in range(0, len(wanted), BULK):
             made += await self.client.subscribe_all(wanted[first : first + BULK])
@@ -230,12 +233,12 @@ class PipelineRun:
             "load_generator": time.process_time(),
         }
 
-    async def measure_latency(self) -> Report:
-        bodies = ((number, write_body([number])) for number in self.take(STEADY_RATE * STEADY_SECONDS))
-        sent, position = await publish_steadily(self.client, STREAM, bodies, STEADY_RATE)
+    async def measure_latency(self, rate: int = STEADY_RATE) -> Report:
+        bodies = ((number, write_body([number])) for number in self.take(rate * STEADY_SECONDS))
+        sent, position = await publish_steadily(self.client, STREAM, bodies, rate)
         await self.settle(position)
         delays = self.arrivals.delays(sent)
-        return {**summarize(delays, {"p50_ms": 0.5, "p99_ms": 0.99}), "delays": len(delays)}
+        return {**summarize(delays, {"p50_ms": 0.5, "p99_ms": 0.99}, 1), "delays": len(delays)}
 
     async def soak(self, rate: float, seconds: float) -> Report:
         """Return lag and memory in the first and in the last quarter of a long run at a steady rate."""
@@ -290,15 +293,22 @@ async def _measure(broker: Broker, events: int, subscriptions: int, soak: float,
         run = PipelineRun(broker, client, make_subscriptions(subscriptions), say)
         say(f"making {subscriptions} subscriptions")
         began = time.perf_counter()
-        paths = await run.subscribe()
+        paths = await run.subscribe(run.subscriptions)
         report["subscribe_s"] = round(time.perf_counter() - began, 2)
-        async with listen(broker.settings, paths, BASE) as run.arrivals:
+        async with listen(broker.address, paths, BASE) as run.arrivals:
             say("warming up")
             await run.settle(await run.publish(run.take(WARM_UP)))
             say(f"publishing {events} events in bodies of {BODY_EVENTS}")
             report |= await run.measure_throughput(events)
             say(f"{STEADY_RATE} events a second, one by one, for {STEADY_SECONDS} s")
             report |= await run.measure_latency()
+            say(f"{BUSY_RATE} events a second, with {BUSY_SUBSCRIPTIONS} subscriptions")
+            await run.subscribe(make_subscriptions(BUSY_SUBSCRIPTIONS)[subscriptions:])
+            report["busy"] = {
+                "rate": BUSY_RATE,
+                "subscriptions": max(subscriptions, BUSY_SUBSCRIPTIONS),
+                **await run.measure_latency(BUSY_RATE),
+            }
             if soak:
                 rate = report["events_per_s"] / 2
                 say(f"{rate:.0f} events a second for {soak:.0f} s")

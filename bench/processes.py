@@ -55,6 +55,10 @@ class Broker:
     def settings(self) -> Settings:
         return self.up.settings
 
+    @property
+    def address(self) -> tuple[str, int]:
+        return self.settings.host, self.settings.port
+
     def measure_edges(self) -> Usage:
         return measure_tree([child.pid or 0 for child in self.up.edges.children])
 
@@ -212,16 +216,18 @@ class SseConnection(asyncio.Protocol):
 
 
 @asynccontextmanager
-async def listen(settings: Settings, paths: Sequence[str], base: str) -> AsyncIterator[Arrivals]:
-    """Open a connection for each path and wait until all were answered; close them afterwards. Ids of events are their
-    numbers after `base` and `e/`."""
-    loop, arrivals, host, port = asyncio.get_running_loop(), Arrivals(), settings.host, settings.port
+async def listen(
+    address: tuple[str, int], paths: Sequence[str], base: str, source: str = HOST
+) -> AsyncIterator[Arrivals]:
+    """Open a connection for each path, from a source address, and wait until all were answered; close them afterwards.
+    Ids of events are their numbers after `base` and `e/`."""
+    loop, arrivals, (host, port) = asyncio.get_running_loop(), Arrivals(), address
     event = re.compile(rb'"event":"' + re.escape(base.encode()) + rb'e/(\d+)"')
     opened = []
     for question, path in enumerate(paths):
         request = f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nAccept: text/event-stream\r\n\r\n".encode()
         made = partial(SseConnection, arrivals, event, question, request)
-        opened.append(await loop.create_connection(made, host, port))
+        opened.append(await loop.create_connection(made, host, port, local_addr=(source, 0)))
     await asyncio.gather(*(connection.opened for _, connection in opened))
     yield arrivals
     for transport, _ in opened:

@@ -83,11 +83,15 @@ class Metrics:
         counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
         self.events = counter("triplewire_events_published", "Events acknowledged")
         self.bytes = counter("triplewire_published_bytes", "Bytes of bodies acknowledged")
-        self.publish_seconds = Histogram(
-            "triplewire_publish_seconds",
-            "From the body's last byte to the durable answer",
-            buckets=_SECONDS,
-            registry=registry,
+        histogram = partial(Histogram, buckets=_SECONDS, registry=registry)
+        self.publish_seconds = histogram(
+            "triplewire_publish_seconds", "From the body's last byte to the durable answer"
+        )
+        self.match_seconds = histogram(
+            "triplewire_match_seconds", "From the commit of an event to that of its matches, of a sample of events"
+        )
+        self.delivery_seconds = histogram(
+            "triplewire_delivery_seconds", "From the commit of matches to their delivery, of a sample of events"
         )
         self.problems = counter("triplewire_problems", "Requests refused", ["status"])
         self.delivered = counter(

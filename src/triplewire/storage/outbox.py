@@ -3,7 +3,7 @@
 ```
 progress   lane → head: everything is matched up to here
 runs       lane, run → the newest batch that was written
-chunks     lane, position → matches of a batch that ends there
+chunks     lane, position → matches of a batch that ends there, and when they were written
 ```
 A write changes all three in one transaction. Matches at or below the head of a lane were written before and are
 dropped.
@@ -14,7 +14,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from operator import attrgetter
 from pathlib import Path
@@ -27,12 +27,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from triplewire.model import END, MATCHES
+from triplewire.model.clock import Clock, SystemClock
 from triplewire.storage import sqlite
 
 OUTBOX_CHUNK_BYTES: Final = 16 * 1024 * 1024
 """Matches in one chunk of the outbox, unless they are all of one position: an edge reads a chunk at once."""
 
 Positions = npt.NDArray[np.int64]
+
+_SYSTEM_CLOCK = SystemClock()
 
 
 class OutboxLane(StrEnum):
@@ -54,6 +57,8 @@ class OutboxChunk:
     position: int
     """The position up to which everything is in this chunk and those before it."""
     matches: pa.Table
+    written: int = 0
+    """Microseconds at which it was written."""
 
 
 class Outbox(Protocol):
@@ -92,15 +97,17 @@ class Outbox(Protocol):
 _SCHEMA = {
     "progress": "CREATE TABLE progress (lane TEXT PRIMARY KEY, head INTEGER NOT NULL) WITHOUT ROWID",
     "runs": "CREATE TABLE runs (lane TEXT, run TEXT, batch INTEGER NOT NULL, PRIMARY KEY (lane, run)) WITHOUT ROWID",
-    "chunks": "CREATE TABLE chunks (lane TEXT, position INTEGER, matches BLOB NOT NULL, PRIMARY KEY (lane, position))",
+    "chunks": """CREATE TABLE chunks (
+        lane TEXT, position INTEGER, written INTEGER NOT NULL, matches BLOB NOT NULL, PRIMARY KEY (lane, position)
+    )""",
 }
 
 _HEAD = "SELECT head FROM progress WHERE lane = ?"
 _ADVANCE = "INSERT INTO progress VALUES (?, ?) ON CONFLICT DO UPDATE SET head = max(head, excluded.head)"
 _BATCH = "SELECT batch FROM runs WHERE lane = ? AND run = ?"
 _DONE = "INSERT OR REPLACE INTO runs (lane, run, batch) VALUES (?, ?, ?)"
-_INSERT = "INSERT INTO chunks (lane, position, matches) VALUES (?, ?, ?)"
-_READ = "SELECT position, matches FROM chunks WHERE lane = ? AND position > ? ORDER BY position LIMIT ?"
+_INSERT = "INSERT INTO chunks (lane, position, written, matches) VALUES (?, ?, ?, ?)"
+_READ = "SELECT position, written, matches FROM chunks WHERE lane = ? AND position > ? ORDER BY position LIMIT ?"
 _FROM = "SELECT lane, position FROM chunks WHERE position >= ? ORDER BY lane, position"
 _ONE = "SELECT matches FROM chunks WHERE lane = ? AND position = ?"
 _REDUCE = "UPDATE chunks SET matches = ? WHERE lane = ? AND position = ?"
@@ -115,9 +122,17 @@ class SqliteOutbox:
     encoded before it begins.
     """
 
-    def __init__(self, path: Path, run: str = "", *, chunk_bytes: int = OUTBOX_CHUNK_BYTES) -> None:
+    def __init__(
+        self,
+        path: Path,
+        run: str = "",
+        clock: Clock = _SYSTEM_CLOCK,
+        *,
+        chunk_bytes: int = OUTBOX_CHUNK_BYTES,
+    ) -> None:
         """`run` names a sequence of batches: a job with a new checkpoint is a new run."""
         self._run = run
+        self._clock = clock
         self._chunk_bytes = chunk_bytes
         self._database = sqlite.Database(path, _SCHEMA)
 
@@ -131,14 +146,15 @@ class SqliteOutbox:
             (newest,) = connection.execute(_HEAD, (lane,)).fetchone() or (0,)
             if newest != head:
                 chunks = self._encode(matches, newest, position)
-            connection.executemany(_INSERT, ((lane, end, chunk) for end, chunk in chunks))
+            now = self._clock.now()
+            connection.executemany(_INSERT, ((lane, end, now, chunk) for end, chunk in chunks))
             connection.execute(_ADVANCE, (lane, position))
             connection.execute(_DONE, (lane, self._run, batch))
 
     def read(self, after: int, limit: int, lane: OutboxLane = OutboxLane.FAST) -> list[OutboxChunk]:
         with self._database.reading() as connection:
             rows = connection.execute(_READ, (lane, after, limit)).fetchall()
-        return [OutboxChunk(position, _decode(matches)) for position, matches in rows]
+        return [OutboxChunk(position, _decode(matches), written) for position, written, matches in rows]
 
     def head(self, lane: OutboxLane = OutboxLane.FAST) -> int:
         with self._database.reading() as connection:
@@ -190,10 +206,16 @@ class MemoryOutbox:
     """The outbox in the memory of one process."""
 
     def __init__(
-        self, run: str = "", shared: MemoryOutbox | None = None, *, chunk_bytes: int = OUTBOX_CHUNK_BYTES
+        self,
+        run: str = "",
+        shared: MemoryOutbox | None = None,
+        clock: Clock = _SYSTEM_CLOCK,
+        *,
+        chunk_bytes: int = OUTBOX_CHUNK_BYTES,
     ) -> None:
         """`shared` is the outbox of another run that holds the same chunks."""
         self._run = run
+        self._clock = clock
         self._chunk_bytes = chunk_bytes
         self._lanes: dict[OutboxLane, _MemoryLane] = shared._lanes if shared else defaultdict(_MemoryLane)
         self._lock: Lock = shared._lock if shared else Lock()
@@ -204,7 +226,8 @@ class MemoryOutbox:
             if batch <= store.runs.get(self._run, -1):
                 return
             fresh = _drop_written(matches, store.head)
-            store.chunks += [OutboxChunk(*each) for each in _split_matches(fresh, position, self._chunk_bytes)]
+            now, chunks = self._clock.now(), _split_matches(fresh, position, self._chunk_bytes)
+            store.chunks += [OutboxChunk(end, part, now) for end, part in chunks]
             store.head = max(store.head, position)
             store.runs[self._run] = batch
 
@@ -229,9 +252,7 @@ class MemoryOutbox:
         dropped, erased = 0, np.sort(np.fromiter(positions, np.int64, len(positions)))
         with self._lock:
             for lane, store in self._lanes.items():
-                rest = [
-                    OutboxChunk(chunk.position, _drop_erased(chunk.matches, erased, lane)) for chunk in store.chunks
-                ]
+                rest = [replace(chunk, matches=_drop_erased(chunk.matches, erased, lane)) for chunk in store.chunks]
                 dropped += sum(
                     before.matches.num_rows - after.matches.num_rows
                     for before, after in zip(store.chunks, rest, strict=True)

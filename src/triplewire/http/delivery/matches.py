@@ -8,7 +8,7 @@ lane; clients of the main lane never wait for the slow one.
 from __future__ import annotations
 
 import asyncio
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -37,6 +37,9 @@ STEP_CHUNKS: Final = 64
 
 STEP_BYTES: Final = 16 * 1024 * 1024
 """Bytes of matches in one step, unless a single chunk has more."""
+
+OBSERVED_EVENTS: Final = 16
+"""Events of one step whose delays the metrics count: two microseconds each."""
 
 _YIELD_NOTIFICATIONS = 250
 """Notifications between two iterations of the event loop: at most 40 µs each, so that nothing waits longer than
@@ -77,8 +80,7 @@ class MatchSource(Generic[Known]):
         head = await self._context.threads.run(self._outbox.head, self.lane)
         await self.queries.refresh()
         while not self.topic.is_empty and self.topic.position < head:
-            chunk = await self._context.threads.run(self._read, self.topic.position, head)
-            await self._deliver(chunk)
+            await self._deliver(await self._context.threads.run(self._read, self.topic.position, head))
             self.topic.settle()
         self.topic.position = max(self.topic.position, head)
         self.topic.settle()
@@ -97,32 +99,41 @@ class MatchSource(Generic[Known]):
         position = self.topic.position
         return position >= until or not (await self._context.threads.run(self._log.read, position, until, 1)).num_rows
 
-    def _read(self, after: int, head: int) -> OutboxChunk:
-        """Read all chunks that wait, up to a limit, as one; without any, an empty one up to the head."""
+    def _read(self, after: int, head: int) -> list[OutboxChunk]:
+        """Read all chunks that wait, up to a limit; without any, an empty one up to the head."""
         chunks, size = list[OutboxChunk](), 0
         for each in self._outbox.read(after, STEP_CHUNKS, self.lane):
             if chunks and size + each.matches.nbytes > STEP_BYTES:
                 break
             chunks.append(each)
             size += each.matches.nbytes
-        if not chunks:
-            return OutboxChunk(head, MATCHES.empty_table())
-        return OutboxChunk(chunks[-1].position, pa.concat_tables([each.matches for each in chunks]))
+        return chunks or [OutboxChunk(head, MATCHES.empty_table())]
 
-    async def _deliver(self, chunk: OutboxChunk) -> None:
-        # Clients that enter from here on have this chunk from history.
-        before, self.topic.position = self.topic.position, chunk.position
-        selectors = self.queries.concerned(chunk.matches, self.topic, slow=self.is_slow)
-        groups = [*group_matches(chunk.matches, selectors)]
+    async def _deliver(self, chunks: Sequence[OutboxChunk]) -> None:
+        # Clients that enter from here on have these chunks from history.
+        before, self.topic.position = self.topic.position, chunks[-1].position
+        matches = pa.concat_tables([each.matches for each in chunks])
+        selectors = self.queries.concerned(matches, self.topic, slow=self.is_slow)
+        groups = [*group_matches(matches, selectors)]
         if not groups:
             return
         try:
-            renderer = await self._context.threads.run(_make_renderer, self._log, chunk.matches, groups)
+            renderer = await self._context.threads.run(_make_renderer, self._log, matches, groups)
             await self._push(renderer, groups)
         except BaseException:
-            # The chunk is delivered again; clients skip what they have.
+            # The chunks are delivered again; clients skip what they have.
             self.topic.position = before
             raise
+        self._observe(renderer.entries, chunks)
+
+    def _observe(self, entries: pa.Table, chunks: Sequence[OutboxChunk]) -> None:
+        """Count the delays of some of the events."""
+        metrics, now, ends = self._context.metrics, now_ns() // 1_000, [each.position for each in chunks]
+        sample = entries.select(["position", "received"]).slice(0, OBSERVED_EVENTS)
+        for position, received in zip(*(column.to_pylist() for column in sample.columns), strict=True):
+            written = chunks[bisect_left(ends, position)].written
+            metrics.match_seconds.observe(max(0, written - received) / 1e6)
+            metrics.delivery_seconds.observe(max(0, now - written) / 1e6)
 
     async def _push(self, renderer: Renderer, groups: Sequence[MatchGroup]) -> None:
         written, rendered, began = 0, 0, now_ns()
