@@ -74,15 +74,16 @@ class MatchPublisher:
         self._batch = self._number = 0
 
     def publish(self, count: int) -> tuple[float, list[str]]:
-        """Publish events that match all; return when the matches were written, and their positions."""
+        """Publish events that match all; return when their matches began to be written, and their positions."""
         first, self._number = self._number, self._number + count
         lines = (f'<urn:s> <urn:p> "{each}" <urn:bench:{each}> .' for each in range(first, self._number))
         receipt = self._client.publish("bench", "\n".join(lines), "application/n-quads")
         positions = range(parse_position(receipt["first"]), parse_position(receipt["last"]) + 1)
         rows = [{"position": position, "subscription": each} for position in positions for each in self._since]
-        self._outbox.write(self._batch, positions[-1], pa.Table.from_pylist(rows, schema=MATCHES))
+        matches, began = pa.Table.from_pylist(rows, schema=MATCHES), time.monotonic()
+        self._outbox.write(self._batch, positions[-1], matches)
         self._batch += 1
-        return time.monotonic(), [f"{position:016x}" for position in positions]
+        return began, [f"{position:016x}" for position in positions]
 
     def publish_steadily(self, beats: int, interval: float) -> dict[str, float]:
         """Publish one event after the other; return when the match of each was written, by its position."""

@@ -37,7 +37,8 @@ HEAVY = ("aiohttp", "deltalake", "duckdb", "numba", "pyarrow", "pyoxigraph", "sq
         ("triplewire.spark.jobs.daemon", ""),
         ("triplewire.spark.jobs.source, triplewire.service.task_log", "pyarrow"),
         ("triplewire.service.supervisor", "pyarrow"),
-        ("triplewire.service.pipeline", "deltalake duckdb numba pyarrow pyoxigraph sqlglot"),
+        ("triplewire.service.pipeline", "deltalake duckdb pyarrow pyoxigraph sqlglot"),
+        ("triplewire.service.edge", "aiohttp deltalake duckdb pyarrow pyoxigraph sqlglot"),
     ],
 )
 def test_a_process_loads_no_more_than_it_needs(run_python: Callable[[str], str], modules: str, loaded: str) -> None:

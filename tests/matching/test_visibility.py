@@ -21,7 +21,7 @@ from tests.matching.interpreter.oracles import PREFIXES
 from tests.matching.interpreter.test_matcher import events
 from tests.matching.test_evaluator import entries
 from triplewire.http.formats.notifications import MatchSelector, MatchSolutions, group_matches
-from triplewire.matching.index_maintenance import shape_memberships
+from triplewire.matching.index.memberships import shape_memberships
 from triplewire.matching.matcher import Matcher
 from triplewire.matching.prepared_queries import PreparedShapes, lift_request
 from triplewire.matching.shape_requests import EventSelector, ShapeRequest

@@ -40,7 +40,7 @@ def started(*arguments: str) -> subprocess.Popen[str]:
 def batches(state: Path) -> int:
     """How many an import has had acknowledged, as far as it says."""
     try:
-        return int(orjson.loads(state.read_bytes())["reached"]["batches"])
+        return int(orjson.loads(state.read_bytes())["progress"]["batches"])
     except FileNotFoundError:
         return 0
 

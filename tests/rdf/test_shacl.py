@@ -6,8 +6,8 @@ import pytest
 
 from triplewire.model.errors import BodyTooLarge, InputError, MalformedRdf, Unsupported
 from triplewire.rdf import JSON_LD, TURTLE, decode
-from triplewire.rdf.shacl import parse_shapes
-from triplewire.rdf.shacl_worker import SHAPES_BYTES, ShapeValidator
+from triplewire.rdf.shacl import SHAPES_BYTES, parse_shapes
+from triplewire.rdf.shacl_worker import ShapeValidator
 
 PREFIXES = """
 @prefix sh: <http://www.w3.org/ns/shacl#> . @prefix ex: <http://example.org/> .

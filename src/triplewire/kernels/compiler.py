@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-import numpy as np
-import numpy.typing as npt
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -55,18 +53,3 @@ def inlined(function: F) -> F:
 def unfolded(function: F) -> F:
     """Compile a function that has a single caller there, and nowhere else."""
     return cast(F, numba.njit(inline="always", **_OPTIONS)(function))
-
-
-def record_type(*fields: str) -> np.dtype[Any]:
-    """The type of a record, aligned as in C: its fields as texts of a type and names, such as `i8 start stop`."""
-    return np.dtype([(name, kind) for kind, *names in map(str.split, fields) for name in names], align=True)
-
-
-Records = npt.NDArray[Any]
-Int8 = npt.NDArray[np.int8]
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-Flags = npt.NDArray[np.bool_]
-Bytes = npt.NDArray[np.uint8]

@@ -13,7 +13,8 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from triplewire.kernels.compiler import Bytes, Int64, UInt64, compiled, inlined
+from triplewire.kernels.arrays import Bytes, Int64, UInt64
+from triplewire.kernels.compiler import compiled, inlined
 
 Numba: TypeAlias = Any
 """Types and values of the compiler, which has no types for them."""

@@ -12,7 +12,7 @@ import sqlglot
 
 from triplewire.matching.evaluator import Evaluator, make_single_evaluator
 from triplewire.matching.event_history import EventReader, VisibleEvents, find_position, scan_backwards
-from triplewire.matching.index_maintenance import shape_memberships
+from triplewire.matching.index.memberships import shape_memberships
 from triplewire.matching.plans import make_plan
 from triplewire.matching.shapes import LiftedShape, lift
 from triplewire.model import START, Kind, Subscription, format_position

@@ -25,7 +25,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from triplewire.kernels.compiler import Int32, Int64, Records
+from triplewire.kernels.arrays import Int32, Int64, Records
 from triplewire.matching.bags import make_table
 from triplewire.matching.evaluator import DEFAULT_BUDGET, CpuBudget, Evaluator
 from triplewire.matching.index.columns import StaleIndex

@@ -19,13 +19,14 @@ from typing import Final, Protocol
 import numpy as np
 import orjson
 
-from triplewire.kernels.compiler import Int64
+from triplewire.kernels.arrays import Int64
 from triplewire.matching.index import Guards, Membership, Memberships
 from triplewire.matching.index.columns import CALL, DECIDED, GONE, UNDECIDED
+from triplewire.matching.index.memberships import shape_memberships
 from triplewire.matching.index.store import IndexStore, ProgramAddition
 from triplewire.matching.interpreter.matcher import InterpretedQuery, interpret_shape
 from triplewire.matching.shapes import Shape
-from triplewire.security.visibility import ALL, Visibility
+from triplewire.security.visibility import Visibility
 from triplewire.storage.registry.ontologies import ONTOLOGY
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.subscriptions import LANE, SHAPE, SUBSCRIPTION
@@ -94,17 +95,6 @@ def _read_changes(registry: ChangeSource, positions: Int64, entries: Int64) -> I
             wanted = positions[part].tolist()
             found = {(each.position, each.kind): each for each in registry.changes(int(wanted[0]) - 1, int(wanted[-1]))}
             yield from (found[at, _KINDS[JournalEntry(kind)]] for at, kind in zip(wanted, entries[part], strict=True))
-
-
-def shape_memberships(shape: Shape) -> Memberships:
-    """The groups of a shape. There are none if most events are visible in part only, because the index matches whole
-    ones."""
-    return Memberships(shape, indexed=shape.visibility is None or hides_few_events(shape.visibility))
-
-
-def hides_few_events(visibility: Visibility) -> bool:
-    """Are all events fully visible but those with an entity of certain classes?"""
-    return visibility.classes.allowed == (ALL,) and visibility.predicates.is_all
 
 
 @dataclass(frozen=True)

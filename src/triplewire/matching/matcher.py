@@ -37,6 +37,7 @@ from triplewire.matching.evaluator import DEFAULT_BUDGET, CpuBudget, open_evalua
 from triplewire.matching.fallback import FallbackMatcher, ResidualMatcher
 from triplewire.matching.index.columns import Allocate, StaleIndex, allocate
 from triplewire.matching.index.groups import GroupIndex, VisibilityMask
+from triplewire.matching.index.memberships import hides_few_events
 from triplewire.matching.index.store import IndexGenerations, IndexStore
 from triplewire.matching.tables import OntologyClosure
 from triplewire.matching.visibility import find_redacted
@@ -217,7 +218,7 @@ class Matcher:
         programs = self._files.filled("programs")["shape"]
         its = np.flatnonzero(programs == change.position).tolist()
         self._shapes |= dict.fromkeys(its, known)
-        if known.visibility is not None and index_maintenance.hides_few_events(known.visibility):
+        if known.visibility is not None and hides_few_events(known.visibility):
             self._visibilities.setdefault(known.visibility, []).extend(its)
 
     def _catch_up(self, through: int, first: int) -> None:

@@ -20,8 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.kernels.compiler import Flags
-from triplewire.matching.index.arrays import text_buffers
+from triplewire.kernels.arrays import Flags, text_buffers
 from triplewire.matching.shape_requests import EventSelector, restrict_query
 from triplewire.security.visibility import EVERYTHING, TRIPLE_TERM, PatternSet, Visibility
 from triplewire.sparql import Apply, Conjunction, Const, Pattern, Query, Var, to_conjunction

@@ -12,8 +12,10 @@ from typing import Final
 from triplewire.model.errors import BodyTooLarge, InputError, Unsupported
 from triplewire.model.terms import RDF
 from triplewire.rdf.parser import decode
-from triplewire.rdf.shacl_worker import SHAPES_BYTES
 from triplewire.rdf.syntaxes import Syntax
+
+SHAPES_BYTES: Final = 1024 * 1024
+"""The document of a stream's shapes, and the validation report of one event."""
 
 SHAPES_TRIPLES: Final = 20_000
 """Triples of a stream's shapes: some thousand shapes."""

@@ -27,10 +27,8 @@ from rdflib.term import Node
 from triplewire.config.workers import FrameKind, encode_error_frame, encode_frame, encode_json_frame, read_frame
 from triplewire.model.errors import InputError, TriplewireError
 from triplewire.model.terms import parse_literal
+from triplewire.rdf.shacl import SHAPES_BYTES
 from triplewire.rdf.terms import SKOLEM_PREFIX
-
-SHAPES_BYTES: Final = 1024 * 1024
-"""The document of a stream's shapes, and the validation report of one event."""
 
 SHAPES_KNOWN: Final = 64
 """Shapes that the worker holds compiled, some megabytes each at worst."""

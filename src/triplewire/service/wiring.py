@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from triplewire.config import Settings
 from triplewire.config.tracing import open_tracer
 from triplewire.continuous.state import StateGenerations
-from triplewire.continuous.windows.static_data import PublishedStaticData
 from triplewire.model.clock import SystemClock
 from triplewire.model.errors import NotFound
 from triplewire.service.task_log import open_log
 from triplewire.spark.jobs.ports import ErasableStores, JobPorts
 from triplewire.storage.lake.delta import DeltaLake
-from triplewire.storage.lake.entries import LakeEntries
 from triplewire.storage.lake.read_counts import load_read_counts
 from triplewire.storage.lake.survey import LakeSurvey, survey_lake
 from triplewire.storage.lake.zones import ZoneLayoutStore
@@ -25,6 +24,10 @@ from triplewire.storage.log.sqlite import SqliteLog
 from triplewire.storage.outbox import SqliteOutbox
 from triplewire.storage.registry.sqlite import SqliteRegistry
 from triplewire.storage.signals import SignalReceiver, signal_folder
+
+if TYPE_CHECKING:
+    from triplewire.continuous.windows.static_data import PublishedStaticData
+    from triplewire.storage.lake.entries import LakeEntries
 
 
 def open_stores(settings: Settings) -> ErasableStores:
@@ -34,10 +37,14 @@ def open_stores(settings: Settings) -> ErasableStores:
 
 
 def _open_archive(lake: Path) -> LakeEntries:
+    from triplewire.storage.lake.entries import LakeEntries
+
     return LakeEntries(DeltaLake(lake))
 
 
 def _open_static_data(lake: Path, log: Path) -> PublishedStaticData:
+    from triplewire.continuous.windows.static_data import PublishedStaticData
+
     return PublishedStaticData(DeltaLake(lake), open_log(log), SqliteRegistry(log, SystemClock()))
 
 

@@ -20,7 +20,8 @@ from triplewire.continuous.join_network import store
 from triplewire.continuous.join_network.join_order import ChainStep, JoinChain, TermRole
 from triplewire.continuous.join_network.kernels import LIFTED
 from triplewire.continuous.join_network.layout import GROUP, NODE, PORT, SLOT, NetworkEvents, NetworkPlan
-from triplewire.kernels.compiler import Bytes, Flags, Int64, UInt64, compiled
+from triplewire.kernels.arrays import Bytes, Flags, Int64, UInt64
+from triplewire.kernels.compiler import compiled
 from triplewire.kernels.words import hash_bytes, hash_pair, hash_text
 from triplewire.model.events import drop_opaque_payloads
 from triplewire.model.subscriptions import ANSWER

@@ -23,7 +23,8 @@ from triplewire.continuous.join_network.layout import (
     StoredRows,
 )
 from triplewire.continuous.join_network.store import contains_key, find_slot, nonzero_key
-from triplewire.kernels.compiler import Bytes, Int64, compiled, inlined
+from triplewire.kernels.arrays import Bytes, Int64
+from triplewire.kernels.compiler import compiled, inlined
 from triplewire.kernels.words import hash_bytes, hash_pair, same_bytes
 
 JOIN, SAME, NEW, LIFT = int(TermRole.JOIN), int(TermRole.SAME), int(TermRole.NEW), int(TermRole.LIFT)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from triplewire.kernels.compiler import Bytes, Int8, Int32, Int64, Records, UInt64, record_type
+from triplewire.kernels.arrays import Bytes, Int8, Int32, Int64, Records, UInt64, record_type
 
 SLOTS = 64
 """Slots of a chain at most: variables and constants of one query."""

@@ -27,7 +27,7 @@ from triplewire.continuous.join_network.layout import (
     table_to_rows,
 )
 from triplewire.continuous.join_network.store import RowStore, empty_index
-from triplewire.kernels.compiler import Bytes, Flags, Int32, Records
+from triplewire.kernels.arrays import Bytes, Flags, Int32, Records
 
 BUCKETS = 64
 """Buckets that addresses are grouped into. A partition has some of them, so that the number of partitions may differ

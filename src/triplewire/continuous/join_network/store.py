@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from triplewire.continuous.join_network.layout import ROW, SLOT, StoredRows
-from triplewire.kernels.compiler import Bytes, Flags, Int32, Int64, Records, UInt64, compiled, inlined
+from triplewire.kernels.arrays import Bytes, Flags, Int32, Int64, Records, UInt64
+from triplewire.kernels.compiler import compiled, inlined
 
 _ONE = np.uint64(1)
 _TURN = np.uint64(29)

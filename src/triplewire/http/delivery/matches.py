@@ -32,8 +32,8 @@ from triplewire.storage.outbox import Outbox, OutboxChunk, OutboxLane
 OUTBOX_POLL_SECONDS: Final = 0.015
 """Time between two looks of an edge at an outbox; it is added to the delay of a notification."""
 
-STEP_CHUNKS: Final = 64
-"""Chunks of the outbox that are delivered in one step, if so many wait."""
+STEP_CHUNKS: Final = 256
+"""Chunks of the outbox that are read in one step, if so many wait: they may be as small as one match."""
 
 STEP_BYTES: Final = 16 * 1024 * 1024
 """Bytes of matches in one step, unless a single chunk has more."""
@@ -101,13 +101,7 @@ class MatchSource(Generic[Known]):
 
     def _read(self, after: int, head: int) -> list[OutboxChunk]:
         """Read all chunks that wait, up to a limit; without any, an empty one up to the head."""
-        chunks, size = list[OutboxChunk](), 0
-        for each in self._outbox.read(after, STEP_CHUNKS, self.lane):
-            if chunks and size + each.matches.nbytes > STEP_BYTES:
-                break
-            chunks.append(each)
-            size += each.matches.nbytes
-        return chunks or [OutboxChunk(head, MATCHES.empty_table())]
+        return _read_chunks(self._outbox, after, self.lane) or [OutboxChunk(head, MATCHES.empty_table())]
 
     async def _deliver(self, chunks: Sequence[OutboxChunk]) -> None:
         # Clients that enter from here on have these chunks from history.
@@ -181,12 +175,12 @@ class MatchHistory:
     def _read(
         self, selectors: Sequence[MatchSelector], cursor: int, position: int, format: MessageFormat
     ) -> tuple[Frames, int]:
-        for chunk in self._outbox.read(cursor, 1, self._lane):
-            # A chunk beyond the position may have matches of a version that is not known yet.
-            return (
-                self._first(chunk, selectors, cursor, format) if chunk.position <= position else (NO_FRAMES, position)
-            )
-        return NO_FRAMES, position
+        # A chunk beyond the position may have matches of a version that is not known yet.
+        chunks = [each for each in _read_chunks(self._outbox, cursor, self._lane) if each.position <= position]
+        if not chunks:
+            return NO_FRAMES, position
+        matches = pa.concat_tables([each.matches for each in chunks])
+        return self._first(OutboxChunk(chunks[-1].position, matches), selectors, cursor, format)
 
     def _first(
         self, chunk: OutboxChunk, selectors: Sequence[MatchSelector], cursor: int, format: MessageFormat
@@ -201,6 +195,17 @@ class MatchHistory:
         renderer, positions = _make_renderer(self._log, chunk.matches, pages[:1]), pages[0].positions
         frames = renderer.frames(presenter, pages[0], format)
         return frames, positions[-1] if len(pages) > 1 or len(positions) == self._limit else chunk.position
+
+
+def _read_chunks(outbox: Outbox, after: int, lane: OutboxLane) -> list[OutboxChunk]:
+    """Read the chunks after a position, in a bounded number and size."""
+    chunks, size = list[OutboxChunk](), 0
+    for each in outbox.read(after, STEP_CHUNKS, lane):
+        if chunks and size + each.matches.nbytes > STEP_BYTES:
+            break
+        chunks.append(each)
+        size += each.matches.nbytes
+    return chunks
 
 
 def _make_renderer(log: EdgeLog, matches: pa.Table, groups: Sequence[MatchGroup]) -> Renderer:

@@ -35,9 +35,8 @@ from triplewire.http.formats.notifications import (
 )
 from triplewire.http.ports import ThreadPool
 from triplewire.matching.index import Membership, Memberships
-from triplewire.matching.index.memberships import GroupMembers
+from triplewire.matching.index.memberships import GroupMembers, shape_memberships
 from triplewire.matching.index.programs import Opcode
-from triplewire.matching.index_maintenance import shape_memberships
 from triplewire.matching.plans import SOLUTIONS
 from triplewire.matching.shapes import Shape
 from triplewire.model import END, ENTRIES, START, Kind, LimitReached, Subscription, format_position

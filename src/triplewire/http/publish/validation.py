@@ -26,8 +26,7 @@ from triplewire.model.errors import BadRequest, InputError, ShapeViolation, Trip
 from triplewire.model.events import parse_payload
 from triplewire.rdf import find_syntax, to_ntriples
 from triplewire.rdf.serializer import find_frame, write_fragment
-from triplewire.rdf.shacl import parse_shapes
-from triplewire.rdf.shacl_worker import SHAPES_BYTES
+from triplewire.rdf.shacl import SHAPES_BYTES, parse_shapes
 from triplewire.storage.log.ports import Publication
 from triplewire.storage.registry.streams import ShapesCache, StreamShapes, ValidationMode, check_stream_name
 

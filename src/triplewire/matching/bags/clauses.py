@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from triplewire.kernels.compiler import Int64
+from triplewire.kernels.arrays import Int64
 from triplewire.matching.bags.pairing import BagTest, ClauseValues
 from triplewire.matching.shapes import Shape
 from triplewire.model.terms import RDF, literal

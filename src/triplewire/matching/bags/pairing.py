@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from triplewire.kernels.compiler import Flags, Int32, Int64, compiled
+from triplewire.kernels.arrays import Flags, Int32, Int64
+from triplewire.kernels.compiler import compiled
 
 BAG_LATE_ROWS: Final = 500
 """Subscriptions with bags that are candidates for every event until they are added to the posting lists, which means

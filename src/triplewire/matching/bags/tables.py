@@ -18,7 +18,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from triplewire.kernels.compiler import Int64
+from triplewire.kernels.arrays import Int64
 from triplewire.matching.bags.clauses import COLUMNS, VALUE, BagBatch, BagClause, read_batch, split_clauses
 from triplewire.matching.bags.pairing import BAG_LATE_ROWS, BagTest, Partners, Postings, SubscriptionRows, match_pairs
 from triplewire.matching.evaluator import Evaluator

@@ -11,7 +11,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.kernels.compiler import Bytes, Int8, Int32, Int64, Records, UInt32, UInt64, record_type
+from triplewire.kernels.arrays import (
+    Bytes,
+    Int8,
+    Int32,
+    Int64,
+    Records,
+    UInt32,
+    UInt64,
+    record_type,
+    single_array,
+    text_buffers,
+)
 from triplewire.kernels.words import hash_texts
 from triplewire.model.terms import literal
 
@@ -146,22 +157,9 @@ def read_events(entries: pa.Table) -> BatchArrays:
     )
 
 
-def _array(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
-
-def text_buffers(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
-    """The offset of each text, with the end of the last, and the bytes of all."""
-    texts = _array(column)
-    kind = np.int64 if pa.types.is_large_string(texts.type) else np.int32
-    _, offsets, data = texts.buffers()
-    starts = np.frombuffer(offsets, kind)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
-    return starts, np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
-
-
 def _number_headers(column: pa.ChunkedArray, literals: dict[str, int]) -> Int32:
     """The number of each event's header among the literals; new literals are added."""
-    found = pc.dictionary_encode(_array(column))
+    found = pc.dictionary_encode(single_array(column))
     numbers = [
         -1 if value is None else literals.setdefault(literal(value), len(literals))
         for value in found.dictionary.to_pylist()

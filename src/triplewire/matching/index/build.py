@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from triplewire.kernels.compiler import Bytes, Int32, Records, compiled
+from triplewire.kernels.arrays import Bytes, Int32, Records
+from triplewire.kernels.compiler import compiled
 from triplewire.kernels.words import fence, hash_bytes
 from triplewire.matching.index import keys
 from triplewire.matching.index.arrays import IndexArrays

@@ -17,7 +17,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from triplewire.kernels.compiler import Int8, Int32, Int64, Records, compiled, record_type
+from triplewire.kernels.arrays import Int8, Int32, Int64, Records, record_type
+from triplewire.kernels.compiler import compiled
 from triplewire.model.errors import StorageFull
 
 INDEX_FILE_BYTES: Final = 16 * 1024**3

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from triplewire.kernels.compiler import Int8, Records
+from triplewire.kernels.arrays import Int8, Records
 from triplewire.kernels.words import memory_fence
 from triplewire.matching.index import arrays
 from triplewire.matching.index.columns import (

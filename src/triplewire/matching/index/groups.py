@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from triplewire.kernels.compiler import Flags, Int32, Int64, Records
+from triplewire.kernels.arrays import Flags, Int32, Int64, Records
 from triplewire.matching.index import arrays
 from triplewire.matching.index.columns import CALL
 from triplewire.matching.index.files import IndexFiles

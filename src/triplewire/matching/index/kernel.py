@@ -10,13 +10,15 @@ from __future__ import annotations
 import numpy as np
 
 from triplewire.kernels import words
-from triplewire.kernels.compiler import Bytes, Records, UInt64, compiled, inlined, unfolded
+from triplewire.kernels.arrays import Bytes, Records, UInt64
+from triplewire.kernels.compiler import compiled, inlined, unfolded
 from triplewire.matching.index import keys
 from triplewire.matching.index.arrays import BatchArrays, IndexArrays, MatchBuffer, MatchScratch
 from triplewire.matching.index.backtracking import HEADER_COUNT, solve_group
 from triplewire.matching.index.machine import UNKNOWN, parse_term
 from triplewire.matching.index.numbers import DECIDED, UNDECIDED
-from triplewire.matching.index.relations import REFLEXIVE, find_name, relation_span
+from triplewire.matching.index.programs import REFLEXIVE
+from triplewire.matching.index.relations import find_name, relation_span
 
 _ONES, _HIGHS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 _TABS, _LINES = np.uint64(0x0909090909090909), np.uint64(0x0A0A0A0A0A0A0A0A)

@@ -12,7 +12,7 @@ import numpy as np
 from triplewire.kernels.compiler import compiled, inlined
 from triplewire.kernels.words import double_bits, hash_pair
 from triplewire.matching.index.arrays import IndexArrays, MatchScratch
-from triplewire.matching.index.relations import RELATIONS
+from triplewire.matching.index.programs import RELATIONS
 
 PREDICATE_OBJECT, SUBJECT_PREDICATE, PREDICATE, OBJECT, SUBJECT, HEADER, EVERYTHING, PREFIX = range(8)
 """Kinds of key: parts of a quad; a header; any event; a predicate with a prefix of the object."""

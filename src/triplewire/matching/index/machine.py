@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from triplewire.kernels.compiler import Bytes, compiled, inlined, unfolded
+from triplewire.kernels.arrays import Bytes
+from triplewire.kernels.compiler import compiled, inlined, unfolded
 from triplewire.kernels.words import same_bytes
 from triplewire.matching.index.arrays import BatchArrays, IndexArrays, MatchScratch
 from triplewire.matching.index.numbers import DECIDED, UNDECIDED, closing_quote, parse_instant, parse_number
-from triplewire.matching.index.programs import Opcode, SlotKind
-from triplewire.matching.index.relations import REFLEXIVE, find_name, relation_holds
+from triplewire.matching.index.programs import REFLEXIVE, Opcode, SlotKind
+from triplewire.matching.index.relations import find_name, relation_holds
 
 FAIL, PASS, ERROR, UNKNOWN = 0, 1, 2, 3
 

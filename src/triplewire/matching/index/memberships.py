@@ -31,6 +31,7 @@ from triplewire.matching.index.programs import (
 )
 from triplewire.matching.shapes import Shape
 from triplewire.model.terms import XSD
+from triplewire.security.visibility import ALL, Visibility
 from triplewire.sparql import Conjunction, algebra
 from triplewire.sparql.algebra import Apply, Const, Expression, Operator, Param, Pattern, Query, Var
 from triplewire.sparql.compiler.subscriptions import required_patterns
@@ -224,6 +225,17 @@ class Memberships:
             return None
         kept = tuple("" if index == limit.parameter else text for index, text in enumerate(constants))
         return Membership(_group_name(self._key, kept), kept, value, limit.op)
+
+
+def shape_memberships(shape: Shape) -> Memberships:
+    """The groups of a shape. There are none if most events are visible in part only, because the index matches whole
+    ones."""
+    return Memberships(shape, indexed=shape.visibility is None or hides_few_events(shape.visibility))
+
+
+def hides_few_events(visibility: Visibility) -> bool:
+    """Are all events fully visible but those with an entity of certain classes?"""
+    return visibility.classes.allowed == (ALL,) and visibility.predicates.is_all
 
 
 @dataclass

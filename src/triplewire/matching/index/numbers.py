@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from triplewire.kernels.compiler import Bytes, compiled
+from triplewire.kernels.arrays import Bytes
+from triplewire.kernels.compiler import compiled
 from triplewire.kernels.words import hash_bytes, hash_text
 from triplewire.model.terms import XSD
 from triplewire.sparql.constants import INTEGERS

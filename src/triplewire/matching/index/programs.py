@@ -7,15 +7,27 @@ which the subscriptions of one group differ. A shape that the index cannot decid
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from triplewire.matching.index.relations import RELATION_NUMBERS
 from triplewire.matching.shapes import Shape
 from triplewire.sparql import Apply, Conjunction, Const, Expression, Node, Param, Pattern, Var
 from triplewire.sparql.algebra import HEADER_PREDICATES, Family
 from triplewire.sparql.traversal import conjuncts
+
+RELATIONS: Sequence[tuple[str, bool]] = (
+    ("below", False),
+    ("strictly", False),
+    ("equivalent", False),
+    ("is_a", False),
+    ("below", True),
+    ("strictly", True),
+)
+"""Functions of the algebra, by number, and whether their second argument is the value of the event."""
+RELATION_NUMBERS: Mapping[tuple[str, bool], int] = {each: number for number, each in enumerate(RELATIONS)}
+REFLEXIVE = (True, False, True, False, True, False)
+"""Whether each relation is reflexive."""
 
 MOST_PATTERNS = 16
 """The most patterns of a shape that the index takes."""

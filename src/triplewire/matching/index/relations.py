@@ -6,31 +6,20 @@ So an event that has a class is found by subscriptions to any class above it, wi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from triplewire.kernels.compiler import Bytes, Int32, Int64, Records, compiled
+from triplewire.kernels.arrays import Bytes, Int32, Int64, Records
+from triplewire.kernels.compiler import compiled
 from triplewire.kernels.words import hash_texts, same_bytes
+from triplewire.matching.index.programs import RELATIONS
 
 RELATION_NAME = np.dtype([("hash", "u8"), ("start", "i8"), ("length", "i8")])
 """A name in an ontology, with its text in the pool."""
-
-RELATIONS: Sequence[tuple[str, bool]] = (
-    ("below", False),
-    ("strictly", False),
-    ("equivalent", False),
-    ("is_a", False),
-    ("below", True),
-    ("strictly", True),
-)
-"""Functions of the algebra, by number, and whether their second argument is the value of the event."""
-RELATION_NUMBERS: Mapping[tuple[str, bool], int] = {each: number for number, each in enumerate(RELATIONS)}
-REFLEXIVE = (True, False, True, False, True, False)
-"""Whether each relation is reflexive."""
 
 
 class OntologyRelations(NamedTuple):

@@ -26,7 +26,7 @@ import numpy as np
 import psutil
 
 import triplewire
-from triplewire.kernels.compiler import Int8, Int32, Int64, Records
+from triplewire.kernels.arrays import Int8, Int32, Int64, Records
 from triplewire.kernels.words import WIDTH, memory_fence
 from triplewire.matching.index.arrays import CONSTANT, GROUP, HINT, PATTERN_SLOT, PROGRAM, STEP
 from triplewire.matching.index.build import add_members, describe_constants, link_groups, rehash, remove_members

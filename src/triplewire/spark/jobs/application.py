@@ -30,17 +30,16 @@ from triplewire.config.tracing import open_tracer
 from triplewire.history.worker import PREPARE_SECONDS
 from triplewire.model.clock import Clock
 from triplewire.model.errors import TriplewireError, Unavailable
-from triplewire.spark.jobs.continuous import CONTINUOUS_JOB, ContinuousOptions, start_continuous
 from triplewire.spark.jobs.maintenance import Eraser, LakeMaintenance, MaintenanceRules, MaintenanceThread
 from triplewire.spark.jobs.ports import JobPorts
 from triplewire.spark.jobs.resident import JOBS, ResidentJob
-from triplewire.spark.jobs.streaming import JobContext, start_store
+from triplewire.spark.jobs.streaming import CONTINUOUS_JOB, JobContext, start_store
 from triplewire.spark.jobs.workers import CpuCosts, run_tasks
 from triplewire.spark.session import start_session
 from triplewire.storage.lake.maintenance import MaintenanceContext
 from triplewire.storage.log.ports import LogRetention
 from triplewire.storage.outbox import OutboxLane
-from triplewire.storage.registry.subscriptions import LANE
+from triplewire.storage.registry.subscriptions import LANE, QUERY
 
 LOG_AGE_SECONDS: Final = 7 * 24 * 3600.0
 """How long the log keeps events for consumers that resume. The lake keeps them for good."""
@@ -162,22 +161,24 @@ class PipelineApplication:
         """Start the slow lane once something is in it, and continuous queries once there are any."""
         if JOBS[OutboxLane.SLOW] not in jobs and (lanes := work.registry.list(LANE, limit=1)):
             jobs[JOBS[OutboxLane.SLOW]] = self._resident(work, OutboxLane.SLOW, lanes[0].position)
-        if CONTINUOUS_JOB not in jobs:
-            query = start_continuous(work, self._continuous_options(work))
-            if query is not None:
-                jobs[CONTINUOUS_JOB] = QueryJob(query)
+        if CONTINUOUS_JOB not in jobs and work.registry.list(QUERY, limit=1):
+            jobs[CONTINUOUS_JOB] = QueryJob(self._start_continuous(work))
 
     def _resident(self, work: JobContext, lane: OutboxLane, after: int) -> ResidentJob:
         return ResidentJob(work.spark, self.ports, lane, after, self.settings.match_interval, self.clock)
 
-    def _continuous_options(self, work: JobContext) -> ContinuousOptions:
+    def _start_continuous(self, work: JobContext) -> StreamingQuery:
+        # Slow to import, and of no use without a continuous query.
+        from triplewire.spark.jobs.continuous import ContinuousOptions, start_continuous
+
         settings = self.settings
-        return ContinuousOptions(
+        options = ContinuousOptions(
             path=settings.continuous.absolute(),
             partitions=settings.state_partitions or work.cores,
             spread=settings.strategy == "csbv",
             interval=settings.match_interval,
         )
+        return start_continuous(work, options)
 
     def _trim(self) -> None:
         """Trim events beyond retention that were both matched and stored, and their matches. The slow lane and

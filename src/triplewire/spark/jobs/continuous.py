@@ -28,13 +28,13 @@ from triplewire.continuous.state import PARTIAL_ROWS, BatchContext
 from triplewire.continuous.state_manager import StateManager
 from triplewire.continuous.windows.partition import WindowFigures
 from triplewire.continuous.windows.results import results_to_events, suspended_queries
-from triplewire.kernels.compiler import Int64
+from triplewire.kernels.arrays import Int64
 from triplewire.matching.event_history import EventHistory
 from triplewire.model import MATCHES, Event, LimitReached
 from triplewire.spark.jobs.exchange import pack_table
 from triplewire.spark.jobs.join_stage import JoinReport, JoinTask, PredicateCounts, run_joins
 from triplewire.spark.jobs.source import Batching, Checkpoint, timed_log_source
-from triplewire.spark.jobs.streaming import JobContext, StreamingJob, start_job
+from triplewire.spark.jobs.streaming import CONTINUOUS_JOB, JobContext, StreamingJob, start_job
 from triplewire.spark.jobs.window_stage import WindowReport, WindowTask, rewrite_changelogs, run_windows
 from triplewire.storage.log.ports import Log, Publication
 from triplewire.storage.outbox import OutboxLane
@@ -56,7 +56,6 @@ A query with more is suspended."""
 PAGE_ROUNDS = 1_000
 """Rounds of one page of a backfill, at most: more than a chain has patterns."""
 
-CONTINUOUS_JOB = "continuous"
 """The name of the streaming query, of its checkpoint, and of its figures in the heartbeat."""
 
 
@@ -253,14 +252,12 @@ class ContinuousDriver:
         return results_to_events(results)
 
 
-def start_continuous(job: JobContext, options: ContinuousOptions) -> StreamingQuery | None:
-    """Start the job that runs every event through every continuous query; None as long as there are none."""
-    queries = job.registry.list(QUERY, limit=1)
-    if not queries:
-        return None
+def start_continuous(job: JobContext, options: ContinuousOptions) -> StreamingQuery:
+    """Start the job that runs every event through every continuous query, of which there must be one."""
+    (first_query,) = job.registry.list(QUERY, limit=1)
     checkpoint = Checkpoint(job.checkpoints / CONTINUOUS_JOB)
     outbox = cache(job.ports.open_outbox)
-    first = outbox("").head(OutboxLane.CONTINUOUS) or queries[0].position - 1
+    first = outbox("").head(OutboxLane.CONTINUOUS) or first_query.position - 1
     batching = Batching(first, job.cores, CONTINUOUS_EVENTS, CONTINUOUS_TEXT_BYTES)
     streaming = StreamingJob(CONTINUOUS_JOB, checkpoint, batching, options.interval)
     driver = ContinuousDriver(job, options)

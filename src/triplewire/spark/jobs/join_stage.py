@@ -28,7 +28,7 @@ from triplewire.continuous.join_network.partition import (
 )
 from triplewire.continuous.planner import NetworkProgram
 from triplewire.continuous.state import BatchRound, StateChangelog
-from triplewire.kernels.compiler import Int64
+from triplewire.kernels.arrays import Int64
 from triplewire.model import MATCHES
 from triplewire.spark.jobs.exchange import send_report, send_to_driver, send_to_partition
 from triplewire.spark.jobs.stateful import FileCache, PartitionCache, Stage, StageTask, run_stage

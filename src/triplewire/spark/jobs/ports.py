@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from triplewire.config.tracing import Tracer
 from triplewire.continuous.state import StateGenerations
-from triplewire.continuous.windows.static_data import StaticData
-from triplewire.matching.event_history import ColdTier
 from triplewire.storage.lake.ports import Lake
 from triplewire.storage.log.ports import ErasableLog, MeasuredLog
 from triplewire.storage.outbox import Outbox
 from triplewire.storage.registry.ports import RedactableRegistry, Registry
 from triplewire.storage.signals import SignalReceiver
+
+if TYPE_CHECKING:
+    # Both are slow to import, and the driver does not need them.
+    from triplewire.continuous.windows.static_data import StaticData
+    from triplewire.matching.event_history import ColdTier
 
 
 @dataclass(frozen=True)

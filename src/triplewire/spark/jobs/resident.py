@@ -34,7 +34,6 @@ from triplewire.model import MATCHED_COLUMNS, MATCHES, format_position
 from triplewire.model.clock import Backoff, Clock, SystemClock
 from triplewire.model.errors import Unavailable
 from triplewire.spark.jobs.exchange import BLOCK_BYTES
-from triplewire.spark.jobs.match import open_matcher
 from triplewire.spark.jobs.ports import JobPorts
 from triplewire.spark.jobs.source import BLOCK_EVENTS
 from triplewire.spark.jobs.workers import freeze_heap, hide_pandas
@@ -106,6 +105,8 @@ class MatchTask:
         block_events: int = BLOCK_EVENTS,
     ) -> None:
         """`after` is where a lane begins that has no head yet."""
+        from triplewire.spark.jobs.match import open_matcher  # slow to import, and the driver does without
+
         self._log, self._registry, self._outbox = ports.open_log(), ports.open_registry(), ports.open_outbox(lane)
         self._matcher = open_matcher(ports, lane)
         self._lane = lane

@@ -36,6 +36,10 @@ STORE_AT_ONCE: Final = 2 * SMALLEST_PART
 """Positions that wait from which on the next batch begins at once, and not in the next interval."""
 
 
+CONTINUOUS_JOB = "continuous"
+"""The name of the query that answers continuous queries."""
+
+
 @dataclass(frozen=True)
 class JobContext:
     """The session, ports and figures that all jobs share."""
