@@ -16,6 +16,14 @@ from triplewire.sparql.queries import ensure_recursion_limit
 
 _VIEWS = ("quads", "events")
 
+SMALL_QUERIES = {
+    # Hundreds of queries over a few rows: to compile Java code for each takes most of the time. Others do compile it.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+
 
 class Spark:
     """DuckDB makes the tables, as it does for the lake; Spark reads them."""
@@ -27,6 +35,8 @@ class Spark:
         self._tables = duckdb.connect(config={"threads": 1})
         self._session = start_session("conformance", "local[2]", "1g")
         query_engine.configure_session(self._session)
+        for name, value in SMALL_QUERIES.items():
+            self._session.conf.set(name, value)
         self._dataset = Dataset()
         self._make(self._dataset)
 

@@ -16,9 +16,9 @@ from tests.http.openapi.edges import served
 from tests.http.openapi.fuzzing import fuzz
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.json"))
-SECONDS = 60
-EXAMPLES = 1_000
-"""Requests of each kind for each operation, after those that cover each parameter: more than there is time for."""
+EXAMPLES = 8
+"""Requests of each kind for each operation, after those that cover each parameter: always the same, so that more of
+them find nothing more. `make fuzz-http` makes new ones, for ten minutes."""
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +29,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def test_nothing_that_is_made_from_the_document_breaks_the_edge(url: str, tmp_path: Path) -> None:
     """Without a 5xx, and every answer as the document says."""
-    limits = ("--max-examples", str(EXAMPLES), "--max-time", str(SECONDS))
-    done = fuzz(url, tmp_path, "--seed", "1", "--generation-deterministic", *limits)
+    done = fuzz(url, tmp_path, "--seed", "1", "--generation-deterministic", "--max-examples", str(EXAMPLES))
     assert done.returncode == 0, done.stdout[-6_000:] + done.stderr[-2_000:]
     told = re.search(r"Selected: (\d+)/(\d+)\n  Tested: (\d+)", done.stdout)
     assert told is not None, done.stdout

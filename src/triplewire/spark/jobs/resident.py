@@ -131,10 +131,11 @@ class MatchTask:
         matches = MATCHES.empty_table()
         if entries.num_rows:
             matches = self._matcher.match(entries.select(MATCHED_COLUMNS))
+        # Before the write: edges may deliver the matches before it returns.
+        self._trace(entries, through, began)
         # The end of a block is its number: a block that another task has written is not written again.
         self._outbox.write(through, through, matches, self._lane)
         self._count(entries, matches, time.thread_time() - cpu)
-        self._trace(entries, through, began)
         self._position = through
         return True
 
