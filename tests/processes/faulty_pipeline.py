@@ -73,6 +73,9 @@ class DeadlyOutbox:
     def trim(self, before: int) -> int:
         return self.outbox.trim(before)
 
+    def merge(self, before: int) -> int:
+        return self.outbox.merge(before)
+
     def erase(self, positions: Collection[int]) -> int:
         return self.outbox.erase(positions)
 

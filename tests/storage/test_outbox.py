@@ -124,6 +124,26 @@ def test_lanes_have_heads_chunks_and_batches_of_their_own(stores: Twin) -> None:
     assert told(outbox.read(0, 10, OutboxLane.CONTINUOUS)) == [8]
 
 
+def test_small_chunks_are_merged_below_a_position_and_nothing_is_lost(stores: Twin) -> None:
+    outbox = stores.outbox("run")
+    for number in range(1, 9):
+        outbox.write(number, 10 * number, matches(10 * number - 1, 10 * number))
+    assert outbox.merge(before=61) == 5
+    assert [chunk.position for chunk in outbox.read(0, 10)] == [60, 70, 80]
+    assert told(outbox.read(0, 10)) == [at for number in range(1, 9) for at in (10 * number - 1, 10 * number)]
+    assert told(outbox.read(25, 1))[-1] == 60, "who was in the middle reads it again"
+    assert (outbox.merge(before=61), outbox.merge(before=1_000), outbox.head()) == (0, 2, 80)
+    assert outbox.erase([19, 80]) == 2
+    assert told(outbox.read(0, 10))[:3] == [9, 10, 20]
+
+
+def test_large_chunks_are_not_merged(stores: Twin) -> None:
+    outbox = stores.outbox("run")
+    for number in range(1, 4):
+        outbox.write(number, number, pa.concat_tables([matches(number)] * 4_000))
+    assert (outbox.merge(before=9), len(outbox.read(0, 10))) == (0, 3)
+
+
 def test_trim_and_erase_concern_all_lanes(stores: Twin) -> None:
     outbox = stores.outbox("run")
     for lane in OutboxLane:

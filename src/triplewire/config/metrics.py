@@ -42,6 +42,7 @@ _OF_BROKER = frozenset(
         "matched",
         "lag_positions",
         "lag_seconds",
+        "match_restarts",
         "lane_lag_positions",
         "lane_lag_seconds",
         "limits_reached",
@@ -121,6 +122,9 @@ class Metrics:
         self.matched = gauge("triplewire_matched", "Position up to which everything was matched")
         self.lag = gauge("triplewire_lag_positions", "Positions that wait to be matched")
         self.lag_seconds = gauge("triplewire_lag_seconds", "Age of the oldest event not yet matched")
+        self.restarts = gauge(
+            "triplewire_match_restarts", "Match jobs that were started again since the pipeline began"
+        )
         self.lane_lag = gauge("triplewire_lane_lag_positions", "Positions that wait in a lane of their own", ["lane"])
         self.lane_lag_seconds = gauge(
             "triplewire_lane_lag_seconds", "Age of the oldest event that waits there", ["lane"]

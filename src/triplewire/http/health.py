@@ -81,6 +81,8 @@ class HealthReport:
     """Figures of lake maintenance."""
     queries: Mapping[str, float] = field(default_factory=dict)
     """Figures of continuous queries."""
+    restarts: int = 0
+    """Match jobs that failed or stalled and were started again, since the pipeline began."""
 
     @property
     def lag(self) -> int:
@@ -125,6 +127,7 @@ class HealthSources:
             lanes,
             lake=beat.detail.get("lake", {}),
             queries=_summarize_queries(continuous),
+            restarts=sum(beat.detail.get(job, {}).get("restarts", 0) for job in ("match", "match-slow")),
         )
 
     def _lag(self, matched: int, head: int) -> LaneLag:
@@ -176,6 +179,7 @@ class HealthEndpoint:
         self.metrics.matched.set(reading.matched)
         self.metrics.lag.set(reading.lag)
         self.metrics.lag_seconds.set(reading.age)
+        self.metrics.restarts.set(reading.restarts)
         for name, lane in reading.lanes.items():
             self.metrics.lane_lag.labels(name).set(lane.lag)
             self.metrics.lane_lag_seconds.labels(name).set(lane.age)
@@ -227,6 +231,7 @@ def _admin_fields(reading: HealthReport, listeners: dict[str, int]) -> dict[str,
         },
         "queries": dict(reading.queries),
         "lake": dict(reading.lake),
+        "restarts": reading.restarts,
     }
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from operator import attrgetter
@@ -32,6 +32,12 @@ from triplewire.storage import sqlite
 
 OUTBOX_CHUNK_BYTES: Final = 16 * 1024 * 1024
 """Matches in one chunk of the outbox, unless they are all of one position: an edge reads a chunk at once."""
+
+MERGED_BYTES: Final = 256 * 1024
+"""Size up to which small chunks are merged: a client that resumes reads a thousand matches at once, not one by one."""
+
+MERGED_CHUNKS: Final = 2_000
+"""Chunks that are looked at in one pass of merging: some 10 ms."""
 
 Positions = npt.NDArray[np.int64]
 
@@ -84,6 +90,13 @@ class Outbox(Protocol):
     def trim(self, before: int) -> int:
         """Drop chunks of all lanes that end below a position; return their number."""
 
+    def merge(self, before: int) -> int:
+        """Merge small neighbours among the chunks that end below a position; return how many chunks went.
+
+        A reader that has come to the middle of a merged chunk reads all of it again, and skips what it has. Not to be
+        called while `erase` runs.
+        """
+
     def erase(self, positions: Collection[int]) -> int:
         """Delete the matches of the events at these positions, in all lanes, so that no byte of them is left; return
         their number.
@@ -113,6 +126,10 @@ _ONE = "SELECT matches FROM chunks WHERE lane = ? AND position = ?"
 _REDUCE = "UPDATE chunks SET matches = ? WHERE lane = ? AND position = ?"
 _DROP = "DELETE FROM chunks WHERE lane = ? AND position = ?"
 _TRIM = "DELETE FROM chunks WHERE position < ?"
+_SIZES = """SELECT position, length(matches) FROM chunks WHERE lane = ? AND position > ? AND position < ?
+    ORDER BY position LIMIT ?"""
+_BETWEEN = "SELECT written, matches FROM chunks WHERE lane = ? AND position BETWEEN ? AND ? ORDER BY position"
+_DROP_BETWEEN = "DELETE FROM chunks WHERE lane = ? AND position BETWEEN ? AND ?"
 
 
 class SqliteOutbox:
@@ -135,6 +152,8 @@ class SqliteOutbox:
         self._clock = clock
         self._chunk_bytes = chunk_bytes
         self._database = sqlite.Database(path, _SCHEMA)
+        self._merged: dict[OutboxLane, int] = {}
+        """Positions up to which no chunks are left to be merged."""
 
     def write(self, batch: int, position: int, matches: pa.Table, lane: OutboxLane = OutboxLane.FAST) -> None:
         head = self.head(lane)
@@ -164,6 +183,27 @@ class SqliteOutbox:
     def trim(self, before: int) -> int:
         with self._database.writing() as connection:
             return connection.execute(_TRIM, (before,)).rowcount
+
+    def merge(self, before: int) -> int:
+        return sum(self._merge_lane(lane, before) for lane in OutboxLane)
+
+    def _merge_lane(self, lane: OutboxLane, before: int) -> int:
+        with self._database.reading() as connection:
+            scope = (lane, self._merged.get(lane, 0), before, MERGED_CHUNKS)
+            groups = _group_by_size(connection.execute(_SIZES, scope).fetchall())
+        if groups:
+            # The last group may grow.
+            self._merged[lane] = groups[-1][0] - 1
+        return sum(self._merge_group(lane, group[0], group[-1]) for group in groups if len(group) > 1)
+
+    def _merge_group(self, lane: OutboxLane, first: int, last: int) -> int:
+        with self._database.writing() as connection:
+            rows = connection.execute(_BETWEEN, (lane, first, last)).fetchall()
+            if len(rows) > 1:
+                connection.execute(_DROP_BETWEEN, (lane, first, last))
+                merged = pa.concat_tables([_decode(chunk) for _, chunk in rows])
+                connection.execute(_INSERT, (lane, last, rows[-1][0], _encode(merged)))
+        return max(0, len(rows) - 1)
 
     def erase(self, positions: Collection[int]) -> int:
         with self._database.reading() as connection:
@@ -248,6 +288,21 @@ class MemoryOutbox:
                 store.chunks = rest
         return dropped
 
+    def merge(self, before: int) -> int:
+        merged = 0
+        with self._lock:
+            for store in self._lanes.values():
+                old = [chunk for chunk in store.chunks if chunk.position < before]
+                chunks = {chunk.position: chunk for chunk in old}
+                groups = _group_by_size([(chunk.position, chunk.matches.nbytes) for chunk in old])
+                parts = [[chunks[position] for position in group] for group in groups]
+                joined = [
+                    replace(part[-1], matches=pa.concat_tables([chunk.matches for chunk in part])) for part in parts
+                ]
+                store.chunks = joined + store.chunks[len(old) :]
+                merged += len(old) - len(joined)
+        return merged
+
     def erase(self, positions: Collection[int]) -> int:
         dropped, erased = 0, np.sort(np.fromiter(positions, np.int64, len(positions)))
         with self._lock:
@@ -259,6 +314,18 @@ class MemoryOutbox:
                 )
                 store.chunks = [chunk for chunk in rest if chunk.matches.num_rows]
         return dropped
+
+
+def _group_by_size(chunks: Sequence[tuple[int, int]]) -> list[list[int]]:
+    """Group the positions of neighbours whose sizes together stay within the limit, given both of each chunk."""
+    groups, total = list[list[int]](), 0
+    for position, size in chunks:
+        if not groups or total + size > MERGED_BYTES:
+            groups.append([])
+            total = 0
+        groups[-1].append(position)
+        total += size
+    return groups
 
 
 def _drop_erased(matches: pa.Table, erased: Positions, lane: OutboxLane) -> pa.Table:

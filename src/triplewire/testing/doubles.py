@@ -141,6 +141,9 @@ class FaultyOutbox:
     def trim(self, before: int) -> int:
         return self._outbox.trim(before)
 
+    def merge(self, before: int) -> int:
+        return self._outbox.merge(before)
+
     def erase(self, positions: Collection[int]) -> int:
         return self._outbox.erase(positions)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -163,3 +163,12 @@ def test_many_events_may_take_long() -> None:
     events = round(4 * LANE_SHARE / LANE_EVENT_SECONDS)
     assert settled([{"a": 3 * LANE_SHARE}] * 9, events) == [{}] * 9
     assert any(settled([{"a": 5 * LANE_SHARE}] * 9, events))
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(120)
+def test_a_task_that_stalls_is_started_again_and_loses_nothing(
+    run_python: Callable[[str], str], tmp_path: Path
+) -> None:
+    said = run_python(f"from tests.spark.jobs.stalling import main\nmain({str(tmp_path)!r})")
+    assert said.split() == ["True", "True", "1"]

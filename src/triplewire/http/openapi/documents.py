@@ -293,6 +293,7 @@ class HealthDocument(Document):
     lanes: dict[str, dict[str, Any]] = ABSENT
     queries: dict[str, float] = ABSENT
     lake: dict[str, Any] = ABSENT
+    restarts: int = ABSENT
 
 
 class StreamsDocument(Document):

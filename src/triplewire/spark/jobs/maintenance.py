@@ -338,7 +338,7 @@ class LakeMaintenance:
 
 
 class MaintenanceThread:
-    """The thread that runs maintenance and erasures."""
+    """The thread that runs maintenance and erasures, and merges small chunks of the outbox."""
 
     def __init__(self, keeper: LakeMaintenance, eraser: Eraser, context: SparkContext) -> None:
         self._keeper = keeper
@@ -357,9 +357,13 @@ class MaintenanceThread:
     def _run(self) -> None:
         self._context.setLocalProperty("spark.scheduler.pool", MAINTENANCE_POOL)
         self._context.setJobGroup(MAINTENANCE_POOL, "maintains the lake", interruptOnCancel=True)
+        outbox, head = self._eraser.stores.outbox, 0
         while not self._stop.wait(MAINTENANCE_SECONDS):
             try:
                 self._eraser.advance()
+                # Chunks that are new since the last time are left: clients that listen are about to read them.
+                outbox.merge(head)
+                head = outbox.head()
                 self._keeper.run_due()
             except Exception:
                 if not self._stop.is_set():
