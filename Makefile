@@ -55,11 +55,11 @@ quick: $(STAMP)
 unit: $(STAMP)
 	$(PYTEST) -n auto --durations=10 -m "not spark and not processes"
 
-# All tests in one run, a file more at a time than there are cores: while one waits for its processes, others compute.
 test:
 	$(MAKE) -j 2 lint nodes
 	$(MAKE) w3c
-	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder --durations=15
+	$(MAKE) unit
+	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder --durations=10 -m "spark or processes"
 
 # Generated tests with new examples, ten times as many; the seed is printed, `make explore SEED=7` repeats it.
 SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
