@@ -171,4 +171,6 @@ def test_a_task_that_stalls_is_started_again_and_loses_nothing(
     run_python: Callable[[str], str], tmp_path: Path
 ) -> None:
     said = run_python(f"from tests.spark.jobs.stalling import main\nmain({str(tmp_path)!r})")
-    assert said.split() == ["True", "True", "1"]
+    delivered, stalled, restarts = said.split()
+    assert (delivered, stalled) == ("True", "True")
+    assert int(restarts) >= 1
