@@ -111,7 +111,8 @@ class Settings:
     balance: tuple[str, ...] = ()
     """How zones are balanced, as `name=value`: `strategy`, `zones`, `criteria`, `cut`, `dimensions`, and others."""
     linger: tuple[str, ...] = ()
-    """Seconds that messages may wait to be sent together under load: `0.5` in all streams, `alerts=0` in one."""
+    """Seconds that messages may wait to be sent together under load: `0.5` in streams and notifications, `alerts=0` in
+    one stream. By default 0.5 in streams, 0 in notifications."""
     services: tuple[str, ...] = ()
     """Endpoints that SERVICE may query."""
     replay_cache: tuple[str, ...] = ()

@@ -406,11 +406,21 @@ class Edge:
 
     def _follow_signals(self) -> None:
         """Let commits of other processes wake the workers that follow them."""
-        parts, topics, loop = self.parts, self.topics, asyncio.get_running_loop()
-        lanes = (topics.matches_wakeup, topics.slow_wakeup, topics.answers_wakeup)
-        for signals, wakeups in ((parts.log_signals, (self.log_wakeup,)), (parts.outbox_signals, lanes)):
+        parts, loop = self.parts, asyncio.get_running_loop()
+        for signals, wake in ((parts.log_signals, self._notice_publication), (parts.outbox_signals, self._wake_lanes)):
             if signals is not None:
-                loop.add_reader(signals.fileno(), _pass_on, signals, wakeups)
+                loop.add_reader(signals.fileno(), _pass_on, signals, wake)
+
+    def _wake_lanes(self) -> None:
+        """Wake the workers of lanes that have clients; the others look by themselves now and then."""
+        topics = self.topics
+        for topic, wakeup in (
+            (topics.matches, topics.matches_wakeup),
+            (topics.slow, topics.slow_wakeup),
+            (topics.answers, topics.answers_wakeup),
+        ):
+            if len(topic):
+                wakeup.set()
 
     async def send_away(self, app: web.Application) -> None:
         """Tell all listeners that this edge stops, and end streaming publishers after what they have sent."""
@@ -465,10 +475,9 @@ class Edge:
         return len(self.acceptor) / max(self.parts.max_listeners, 1)
 
 
-def _pass_on(signals: SignalReceiver, wakeups: Iterable[Wakeup]) -> None:
+def _pass_on(signals: SignalReceiver, wake: Callable[[], None]) -> None:
     signals.clear()
-    for wakeup in wakeups:
-        wakeup.set()
+    wake()
 
 
 EDGE = web.AppKey("edge", Edge)

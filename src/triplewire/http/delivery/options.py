@@ -107,20 +107,26 @@ Seconds = Callable[[], float]
 
 @dataclass(frozen=True)
 class LingerTimes:
-    """How long messages may wait for others: a default, and times of single streams."""
+    """How long messages may wait for others: a default of streams, times of single streams, and of notifications.
+
+    By default notifications do not wait: few clients have the same, so that little would be saved.
+    """
 
     default: float = LINGER_SECONDS
     by_stream: Mapping[str, float] = field(default_factory=dict)
+    notifications: float = 0.0
 
     def get(self, stream: str | None) -> float:
-        return self.by_stream.get(stream or "", self.default)
+        """Return the time of a stream; None stands for notifications."""
+        return self.notifications if stream is None else self.by_stream.get(stream, self.default)
 
     @classmethod
     def parsed(cls, texts: Sequence[str]) -> LingerTimes:
-        """Parse `0.5` for all streams and `home=0` for one. Raises BadRequest."""
+        """Parse `0.5` for all streams and notifications, and `home=0` for one stream. Raises BadRequest."""
         pairs = dict(_parse_stream_linger(text) for text in texts)
-        default = pairs.pop(None, LINGER_SECONDS)
-        return cls(default, {stream: seconds for stream, seconds in pairs.items() if stream is not None})
+        given = pairs.pop(None, None)
+        by_stream = {stream: seconds for stream, seconds in pairs.items() if stream is not None}
+        return cls(LINGER_SECONDS if given is None else given, by_stream, given or 0.0)
 
 
 def parse_linger(text: str) -> float:
