@@ -140,7 +140,7 @@ def _run_sample_query(spark: SparkSession) -> None:
     batches: list[int] = []
 
     def collect(frame: DataFrame, number: int) -> None:
-        batches.append(frame.repartition(2).mapInArrow(_identity, frame.schema).toArrow().num_rows)
+        batches.append(frame.repartition(2).mapInArrow(identity, frame.schema).toArrow().num_rows)
 
     query = source.writeStream.foreachBatch(collect).trigger(processingTime="0 seconds").start()
     while len(batches) < SAMPLE_BATCHES and query.isActive:
@@ -154,5 +154,6 @@ def _run_sample_query(spark: SparkSession) -> None:
     gateway.proc.wait()
 
 
-def _identity(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def identity(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Return what comes: a Python operator that does nothing."""
     return batches

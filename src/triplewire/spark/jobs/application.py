@@ -17,7 +17,6 @@ from pathlib import Path
 from threading import Event as Flag
 from typing import Any, Final, Protocol
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -26,7 +25,6 @@ from triplewire.config.files import file_lock, prepare_directory
 from triplewire.config.logs import JSON
 from triplewire.config.settings import is_orphaned
 from triplewire.config.status import HEARTBEAT_SECONDS, write_heartbeat
-from triplewire.config.tracing import open_tracer
 from triplewire.history.worker import PREPARE_SECONDS
 from triplewire.model.clock import Clock
 from triplewire.model.errors import TriplewireError, Unavailable
@@ -35,7 +33,7 @@ from triplewire.spark.jobs.ports import JobPorts
 from triplewire.spark.jobs.resident import JOBS, ResidentJob
 from triplewire.spark.jobs.streaming import CONTINUOUS_JOB, JobContext, start_store
 from triplewire.spark.jobs.workers import CpuCosts, run_tasks
-from triplewire.spark.session import start_session
+from triplewire.spark.session import identity, start_session
 from triplewire.storage.lake.maintenance import MaintenanceContext
 from triplewire.storage.log.ports import LogRetention
 from triplewire.storage.outbox import OutboxLane
@@ -51,11 +49,7 @@ LOG_BYTES: Final = 8 * 1024**3
 def keep_warm(spark: SparkSession) -> None:
     """Give a worker next to nothing to do. Spark lets all of them go after a minute in which none was used, and the
     next event would wait two seconds for new ones."""
-    spark.range(1, numPartitions=1).mapInArrow(_identity, "id long").toArrow()
-
-
-def _identity(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    return batches
+    spark.range(1, numPartitions=1).mapInArrow(identity, "id long").toArrow()
 
 
 logger = logging.getLogger(__name__)
@@ -97,8 +91,7 @@ class PipelineApplication:
             objects=settings.log_format == JSON,
             resident=len(JOBS),
         )
-        traces = open_tracer(settings.traces, "pipeline", settings.trace_ratio)
-        work = JobContext(spark, self.ports, settings.checkpoints, CpuCosts.create(spark.sparkContext), traces=traces)
+        work = JobContext(spark, self.ports, settings.checkpoints, CpuCosts.create(spark.sparkContext))
         jobs: dict[str, PipelineJob] = {}
         try:
             self._start(work, jobs, stop)
@@ -114,8 +107,6 @@ class PipelineApplication:
             for job in jobs.values():
                 job.stop()
             spark.stop()
-            if traces is not None:
-                traces.close()
 
     def _eraser(self, context: MaintenanceContext, began: int) -> Eraser:
         memory = self.settings.query_seconds + PREPARE_SECONDS

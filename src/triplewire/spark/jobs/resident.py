@@ -35,7 +35,7 @@ from triplewire.model.clock import Backoff, Clock, SystemClock
 from triplewire.model.errors import Unavailable
 from triplewire.spark.jobs.exchange import BLOCK_BYTES
 from triplewire.spark.jobs.ports import JobPorts
-from triplewire.spark.jobs.source import BLOCK_EVENTS
+from triplewire.spark.jobs.source import BLOCK_EVENTS, plan_batch
 from triplewire.spark.jobs.workers import freeze_heap, hide_pandas
 from triplewire.storage.outbox import OutboxLane
 from triplewire.storage.registry.ports import Registry
@@ -122,11 +122,10 @@ class MatchTask:
 
     def step(self) -> bool:
         """Match the next block; return whether there was one. As much as waits is one block, up to a limit."""
-        head = self._log.head()
-        if head <= self._position:
-            return False
         began, cpu = now_ns(), time.thread_time()
-        through = self._log.page_end(self._position, min(head, self._position + self._block_events), BLOCK_BYTES)
+        through = plan_batch(self._log, self._position, self._block_events, BLOCK_BYTES)
+        if through <= self._position:
+            return False
         entries = self._log.read(self._position, through, self._block_events)
         matches = MATCHES.empty_table()
         if entries.num_rows:
@@ -142,8 +141,8 @@ class MatchTask:
     def report(self) -> dict[str, Any]:
         """Return the figures since the task began. Shapes that have become too expensive leave the main lane."""
         seconds, self._settled = self._clock.ticks() - self._settled, self._clock.ticks()
-        taken = self._matcher.spent() if self._lane is OutboxLane.FAST else {}
-        move_to_slow_lane(self._registry, self._tracker.settle(taken, self._unsettled, seconds))
+        expensive = self._tracker.settle(self._matcher.spent(), self._unsettled, seconds)
+        move_to_slow_lane(self._registry, expensive)
         self._unsettled = 0
         return {
             "position": self._position,

@@ -13,8 +13,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.streaming.query import StreamingQuery
 
-from triplewire.config.tracing import TRACED_EVENTS, Tracer, parse_parents
-from triplewire.model import format_position
 from triplewire.spark.jobs.ports import JobPorts
 from triplewire.spark.jobs.source import SMALLEST_PART, Batching, Checkpoint, plan_batch, split_positions
 from triplewire.spark.jobs.store import store_ranges
@@ -22,9 +20,6 @@ from triplewire.spark.jobs.workers import CpuCosts
 from triplewire.storage.lake.ports import CommitBatch
 from triplewire.storage.log.ports import Log
 from triplewire.storage.registry.ports import Registry
-
-TRACED_READ_EVENTS: Final = 20_000
-"""Events of a batch that are read again to find those that are traced: some 50 ms."""
 
 STORE_EVENTS: Final = 60_000
 """Events in one batch of `store` where it is behind: some two seconds. Workers do not hold them all at once."""
@@ -48,8 +43,6 @@ class JobContext:
     ports: JobPorts
     checkpoints: Path
     costs: CpuCosts
-    traces: Tracer | None = None
-    """The receiver of spans, if there is one."""
     continuous: dict[str, object] = field(default_factory=dict)
     """Figures of continuous queries as of their last batch, for the heartbeat."""
 
@@ -65,17 +58,6 @@ class JobContext:
     def log(self) -> Log:
         return self.ports.open_log()
 
-    def trace(self, name: str, after: int, through: int, began: int) -> None:
-        """Add a span for a batch to the traces of its events."""
-        if self.traces is None:
-            return
-        entries = self.log.read(after, through, TRACED_READ_EVENTS)
-        found = parse_parents(entries["extensions"].to_pylist(), TRACED_EVENTS)
-        if found:
-            self.traces.batch(
-                name, found, began, {"triplewire.events": entries.num_rows, "triplewire.upto": format_position(through)}
-            )
-
 
 @dataclass(frozen=True)
 class StreamingJob:
@@ -86,8 +68,6 @@ class StreamingJob:
     batching: Batching
     interval: float
     """Seconds between two checks for events; 0 is at once after a batch."""
-    rest: float = 0.01
-    """Seconds after a check that found none."""
 
 
 def start_store(work: JobContext, interval: float) -> StreamingQuery:
@@ -129,7 +109,7 @@ def start_job(
 ) -> StreamingQuery:
     """Start a query over a source of blocks of the log."""
     work.spark.sparkContext.setLocalProperty("spark.scheduler.pool", streaming.name)
-    work.spark.conf.set("spark.sql.streaming.pollingDelay", f"{round(streaming.rest * 1_000)}ms")
+    work.spark.conf.set("spark.sql.streaming.pollingDelay", "10ms")
     work.spark.dataSource.register(source)
     return (
         work.spark.readStream.format(source.name())
