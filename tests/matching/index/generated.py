@@ -26,7 +26,7 @@ VALUES = (
     literal("7", XSD + "byte"),
     *(literal(each, XSD + "dateTime") for each in (*TIMES, "2020-13-01T00:00:00Z")),
     literal("2020-01-01", XSD + "date"),
-    *(literal(each) for each in ("", "a", "ab", "a\\b", 'a"b', "a\nb", "ä", "\U0001f600")),
+    *(literal(each) for each in ("", "a", "b", "n", "ab", "a\\b", 'a"b', "a\nb", "a\n", "ä", "bä", "\U0001f600")),
     *(literal("ab", language=each) for each in ("en", "de", "en-GB")),
     literal("true", XSD + "boolean"),
     literal("x", EX + "type"),
@@ -56,8 +56,12 @@ _tests: Texts = st.one_of(
     st.tuples(_variables, st.sampled_from(("IN", "NOT IN")), _objects, _objects).map(
         lambda given: f"{given[0]} {given[1]} ({given[2]}, {given[3]})"
     ),
-    st.tuples(_variables, _texts).map(lambda given: f"STRSTARTS(STR({given[0]}), {given[1]})"),
-    st.tuples(_variables, _texts).map(lambda given: f"STRSTARTS({given[0]}, {given[1]})"),
+    st.tuples(st.sampled_from(("STRSTARTS", "STRENDS")), _variables, _texts).map(
+        lambda given: f"{given[0]}(STR({given[1]}), {given[2]})"
+    ),
+    st.tuples(st.sampled_from(("STRSTARTS", "STRENDS")), _variables, _texts).map(
+        lambda given: f"{given[0]}({given[1]}, {given[2]})"
+    ),
     st.tuples(st.sampled_from(("isIRI", "isLiteral", "isBlank", "BOUND")), _variables).map(
         lambda given: f"{given[0]}({given[1]})"
     ),

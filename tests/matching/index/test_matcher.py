@@ -137,8 +137,10 @@ CROWDED = (
     "SELECT * {{ ?x <urn:p> ?y FILTER(?y IN (<urn:{a}>, <urn:{c}>)) }}",
     'SELECT * {{ ?x <urn:name> ?y FILTER(STRSTARTS(?y, "{word}")) }}',
     'SELECT * {{ ?x <urn:p> ?y FILTER(STRSTARTS(STR(?y), "urn:{a}")) }}',
+    'SELECT * {{ ?x <urn:name> ?y FILTER(STRENDS(?y, "{word}")) }}',
+    'SELECT * {{ ?x <urn:p> ?y FILTER(STRENDS(STR(?y), "{a}")) }}',
 )
-WORDS = ("", "a", "abcd", "abcde", "abcdefgh", "abcdefghijklmnop", "abcdefghijklmnopqrs", "abcx")
+WORDS = ("", "a", "abcd", "abcde", "abcdefgh", "abcdefghijklmnop", "abcdefghijklmnopqrs", "abcx", "abcdefgh" * 5)
 
 
 @pytest.mark.parametrize("quads", [2, 8, 90])

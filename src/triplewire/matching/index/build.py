@@ -15,7 +15,7 @@ from triplewire.matching.index import keys
 from triplewire.matching.index.arrays import IndexArrays
 from triplewire.matching.index.machine import INSTANT, IRI, NUMBER, OTHER, STRING, constant_index
 from triplewire.matching.index.numbers import DECIDED, parse_instant, parse_number
-from triplewire.matching.index.programs import HINT_EQUAL, HINT_NUMBER, HINT_PREFIX, SlotKind
+from triplewire.matching.index.programs import HINT_EQUAL, HINT_NUMBER, HINT_PREFIX, HINT_SUFFIX, SlotKind
 from triplewire.matching.index.programs import HINT_RELATED as RELATIONS
 
 _CLASS = np.frombuffer(b"<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>", np.uint8)
@@ -68,7 +68,7 @@ def key_cost(index: IndexArrays, kind: int, key: np.uint64, one: np.uint64) -> i
         frequency = 1_000
     elif kind in (keys.PREDICATE, keys.OBJECT, keys.SUBJECT):
         frequency = 10_000
-    elif kind == keys.PREFIX or kind >= keys.RELATED:
+    elif kind == keys.PREFIX or kind >= keys.SUFFIX:
         frequency = 10
     elif kind == keys.HEADER:
         frequency = 100_000
@@ -138,23 +138,27 @@ def hint_key(index: IndexArrays, program: int, group: int, hint: int) -> tuple[i
     if way >= RELATIONS:
         kind = keys.RELATED + way - RELATIONS
         return kind, keys.key_of(kind, predicate, constant.hash)
-    length = min(keys.LONGEST_PREFIX, constant.length - 2)
-    if way == HINT_PREFIX and length > 0 and has_no_escapes(index.pool, constant.start + 1, length):
-        beginning = hash_bytes(index.pool, constant.start + 1, constant.start + 1 + length)
-        return keys.PREFIX, keys.key_of(keys.PREFIX, predicate, beginning)
+    length = min(keys.LONGEST_AFFIX, constant.length - 2)
+    first, end = constant.start + 1, constant.start + constant.length - 1
+    if way == HINT_PREFIX and length > 0 and has_no_escapes(index.pool, first, length):
+        return keys.PREFIX, keys.key_of(keys.PREFIX, predicate, hash_bytes(index.pool, first, first + length))
+    if way == HINT_SUFFIX and length > 0 and has_no_escapes(index.pool, first, end - first):
+        return keys.SUFFIX, keys.key_of(keys.SUFFIX, predicate, hash_bytes(index.pool, end - length, end))
     return keys.PREDICATE, keys.key_of(keys.PREDICATE, predicate, predicate)
 
 
 @compiled
 def mark_hint(index: IndexArrays, kind: int, program: int, group: int, hint: int, posted: int) -> int:
-    """Mark the predicate of a hint, because prefixes, numbers and relations of objects are only looked up for marked
-    ones."""
+    """Mark the predicate of a hint, because prefixes, suffixes, numbers and relations of objects are only looked up
+    for marked ones."""
     row = index.programs[program].first_row + index.hints[hint].row
     predicate = slot_hash(index, program, group, row, 1)
-    if kind == keys.PREFIX:
+    if kind in (keys.PREFIX, keys.SUFFIX):
         constant = index.constants[index.groups[group].first_constant + index.hints[hint].number]
-        index.uses[keys.KINDS + min(keys.LONGEST_PREFIX, constant.length - 2)] = 1
-        return mark_key(index, keys.HAS_PREFIX, keys.key_of(keys.HAS_PREFIX, predicate, predicate), group, posted)
+        lengths = keys.PREFIX_LENGTHS if kind == keys.PREFIX else keys.SUFFIX_LENGTHS
+        index.uses[lengths + min(keys.LONGEST_AFFIX, constant.length - 2)] = 1
+        mark = keys.HAS_PREFIX if kind == keys.PREFIX else keys.HAS_SUFFIX
+        return mark_key(index, mark, keys.key_of(mark, predicate, predicate), group, posted)
     if kind == keys.VALUE:
         # A number of an event that is not parsed may equal any constant.
         unclear = keys.key_of(keys.VALUE, predicate, keys.UNREAD_NUMBER)

@@ -27,7 +27,7 @@ from triplewire.matching.index.columns import (
     StaleIndex,
     map_file,
 )
-from triplewire.matching.index.keys import COUNTERS, KINDS, LONGEST_PREFIX
+from triplewire.matching.index.keys import COUNTERS, USES
 from triplewire.matching.index.relations import OntologyRelations, no_relations
 
 COLUMNS = {
@@ -59,7 +59,7 @@ FILE_HEADER = np.dtype(
         ("reserved", "i8", (len(COLUMNS),)),
         ("sampled", "i8", (2,)),
         ("sample", "u4", (COUNTERS,)),
-        ("uses", "i1", (KINDS + LONGEST_PREFIX + 1,)),
+        ("uses", "i1", (USES,)),
         ("writing", "i1"),
     ],
     align=True,

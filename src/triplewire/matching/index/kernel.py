@@ -15,7 +15,7 @@ from triplewire.kernels.compiler import compiled, inlined, unfolded
 from triplewire.matching.index import keys
 from triplewire.matching.index.arrays import BatchArrays, IndexArrays, MatchBuffer, MatchScratch
 from triplewire.matching.index.backtracking import HEADER_COUNT, solve_group
-from triplewire.matching.index.machine import UNKNOWN, parse_term
+from triplewire.matching.index.machine import UNKNOWN, body_end, parse_term
 from triplewire.matching.index.numbers import DECIDED, UNDECIDED
 from triplewire.matching.index.programs import REFLEXIVE
 from triplewire.matching.index.relations import find_name, relation_span
@@ -101,6 +101,8 @@ def probe_event(
             count = _add_probe(keys.key_of(keys.EVERYTHING, np.uint64(0), np.uint64(0)), quad, index, scratch, count)
         if uses[keys.HAS_PREFIX] and keys.may_contain(index, keys.key_of(keys.HAS_PREFIX, predicate, predicate)):
             count = _probe_prefixes(quad, events, index, scratch, count)
+        if uses[keys.HAS_SUFFIX] and keys.may_contain(index, keys.key_of(keys.HAS_SUFFIX, predicate, predicate)):
+            count = _probe_suffixes(quad, events, index, scratch, count)
         if uses[keys.HAS_VALUE] and keys.may_contain(index, keys.key_of(keys.HAS_VALUE, predicate, predicate)):
             count = _probe_value(quad, events, index, scratch, count)
         if uses[keys.HAS_RELATION]:
@@ -127,10 +129,21 @@ def _add_probe(key: np.uint64, quad: int, index: IndexArrays, scratch: MatchScra
 def _probe_prefixes(quad: int, events: BatchArrays, index: IndexArrays, scratch: MatchScratch, count: int) -> int:
     object_, predicate = scratch.terms[3 * quad + 2], scratch.terms[3 * quad + 1].hash
     first = object_.start + 1
-    for length in range(1, min(keys.LONGEST_PREFIX + 1, object_.stop - first)):
-        if index.uses[keys.KINDS + length]:
+    for length in range(1, min(keys.LONGEST_AFFIX + 1, object_.stop - first)):
+        if index.uses[keys.PREFIX_LENGTHS + length]:
             beginning = words.hash_bytes(events.text, first, first + length)
             count = _add_probe(keys.key_of(keys.PREFIX, predicate, beginning), quad, index, scratch, count)
+    return count
+
+
+@compiled
+def _probe_suffixes(quad: int, events: BatchArrays, index: IndexArrays, scratch: MatchScratch, count: int) -> int:
+    object_, predicate = scratch.terms[3 * quad + 2], scratch.terms[3 * quad + 1].hash
+    end = body_end(events.text, object_.start, object_.stop)
+    for length in range(1, min(keys.LONGEST_AFFIX + 1, end - object_.start)):
+        if index.uses[keys.SUFFIX_LENGTHS + length]:
+            ending = words.hash_bytes(events.text, end - length, end)
+            count = _add_probe(keys.key_of(keys.SUFFIX, predicate, ending), quad, index, scratch, count)
     return count
 
 

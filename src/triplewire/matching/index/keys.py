@@ -24,15 +24,21 @@ FIRST, SECOND = 12, 13
 groups are looked up by the first half alone."""
 VALUE = 14
 """The kind of key of a predicate and the number that the object is."""
-HAS_PREFIX, HAS_RELATION, HAS_VALUE = 15, 16, 17
-"""Kinds of key that mark predicates: those of whose objects prefixes, related names, or numbers are keys."""
-RELATED = 18
+HAS_PREFIX, HAS_RELATION, HAS_VALUE, HAS_SUFFIX = 15, 16, 17, 18
+"""Kinds of key that mark predicates: those of whose objects prefixes, related names, numbers, or suffixes are keys."""
+SUFFIX = 19
+"""The kind of key of a predicate with a suffix of the object."""
+RELATED = 20
 """The first of the kinds of key of a predicate and a name related to the object, one for each relation."""
 KINDS = RELATED + len(RELATIONS)
 PAIRED_QUADS = 32
 """The most quads of an event of which all pairs are tried."""
-LONGEST_PREFIX = 32
-"""The most bytes of a prefix that a key covers. The lengths in use are flagged in `uses` behind the kinds."""
+LONGEST_AFFIX = 32
+"""The most bytes of a prefix or suffix that a key covers. The lengths in use are flagged in `uses` behind the kinds."""
+PREFIX_LENGTHS = KINDS
+SUFFIX_LENGTHS = PREFIX_LENGTHS + LONGEST_AFFIX + 1
+USES = SUFFIX_LENGTHS + LONGEST_AFFIX + 1
+"""The size of `uses`."""
 
 UNREAD_NUMBER = np.uint64(1)
 """The bits that stand for all numbers that are not parsed here; no event and no subscription is likely to have them."""

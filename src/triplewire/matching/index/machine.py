@@ -21,7 +21,8 @@ FAIL, PASS, ERROR, UNKNOWN = 0, 1, 2, 3
 # Kinds of constants.
 OTHER, IRI, STRING, NUMBER, INSTANT = range(5)
 
-_EQUAL, _NOT_EQUAL, _LESS, _LESS_EQUAL, _GREATER, _GREATER_EQUAL, _PREFIX, _STR_PREFIX, *_OTHERS = map(int, Opcode)
+_EQUAL, _NOT_EQUAL, _LESS, _LESS_EQUAL, _GREATER, _GREATER_EQUAL, *_OTHERS = map(int, Opcode)
+_PREFIX, _STR_PREFIX, _SUFFIX, _STR_SUFFIX, *_OTHERS = _OTHERS
 _IS_IRI, _IS_BLANK, _IS_LITERAL, _LANG, _DATATYPE, _SAME, _TRUE, _FALSE, _AND, _OR, _NOT, _RELATED = _OTHERS
 _REFLEXIVE = np.array(REFLEXIVE)
 _PARAMETER = int(SlotKind.PARAMETER)
@@ -40,6 +41,20 @@ def has_prefix(text: Bytes, start: int, stop: int, pool: Bytes, first: int, leng
         if text[place] != pool[first + place - start]:
             return FAIL
     return PASS if stop - start >= length else FAIL
+
+
+@compiled
+def has_suffix(text: Bytes, start: int, stop: int, pool: Bytes, first: int, length: int) -> int:
+    """Compare a suffix. UNKNOWN if either text has escapes: one of them may begin before the suffix."""
+    for offset in range(length):
+        if pool[first + offset] == _BACKSLASH:
+            return UNKNOWN
+    if stop - start < length or not same_bytes(text, stop - length, stop, pool, first, length):
+        return FAIL
+    for place in range(start, stop):
+        if text[place] == _BACKSLASH:
+            return UNKNOWN
+    return PASS
 
 
 @inlined
@@ -134,14 +149,14 @@ def _run_test(
         return _test_language(text, start, stop, index.pool, first, length)
     if op == _DATATYPE:
         return _test_datatype(text, start, stop, index.pool, first, length)
-    if op in (_PREFIX, _STR_PREFIX):
-        if byte == _QUOTE:
-            if op == _PREFIX and text[stop - 1] == _CLOSE:
-                return UNKNOWN
-            return has_prefix(text, start + 1, _body_end(text, start, stop), index.pool, first + 1, length - 2)
-        if op == _STR_PREFIX and iri:
-            return has_prefix(text, start + 1, stop - 1, index.pool, first + 1, length - 2)
-        return UNKNOWN
+    if op in (_PREFIX, _STR_PREFIX, _SUFFIX, _STR_SUFFIX):
+        plain = op in (_PREFIX, _SUFFIX)
+        if not (byte == _QUOTE or (iri and not plain)) or (plain and text[stop - 1] == _CLOSE):
+            return UNKNOWN
+        end = body_end(text, start, stop)
+        if op in (_PREFIX, _STR_PREFIX):
+            return has_prefix(text, start + 1, end, index.pool, first + 1, length - 2)
+        return has_suffix(text, start + 1, end, index.pool, first + 1, length - 2)
     return _test_comparison(op, place, constant, text, index, scratch, iri)
 
 
@@ -163,10 +178,10 @@ def _test_relation(
 
 
 @compiled
-def _body_end(text: Bytes, start: int, stop: int) -> int:
-    """The closing quotation mark of a literal."""
+def body_end(text: Bytes, start: int, stop: int) -> int:
+    """The closing quotation mark of a literal; of other terms the last character."""
     place = stop - 1
-    while place > start and text[place] != _QUOTE:
+    while text[start] == _QUOTE and place > start and text[place] != _QUOTE:
         place -= 1
     return place
 
@@ -176,7 +191,7 @@ def _test_language(text: Bytes, start: int, stop: int, pool: Bytes, first: int, 
     """Test the language tag of a literal, case-sensitively."""
     if text[start] != _QUOTE:
         return ERROR if text[start] == _ANGLE and text[start + 1] != _ANGLE else UNKNOWN
-    end = _body_end(text, start, stop)
+    end = body_end(text, start, stop)
     if end == stop - 1 or text[end + 1] != _AT:
         return PASS if length == 2 else FAIL
     for place in range(end + 2, stop - 1):
@@ -190,7 +205,7 @@ def _test_datatype(text: Bytes, start: int, stop: int, pool: Bytes, first: int, 
     """Test the datatype of a literal. Plain strings do not carry theirs."""
     if text[start] != _QUOTE:
         return ERROR if text[start] == _ANGLE and text[start + 1] != _ANGLE else UNKNOWN
-    end = _body_end(text, start, stop)
+    end = body_end(text, start, stop)
     if end == stop - 1 or text[end + 1] == _AT:
         return UNKNOWN
     return PASS if same_bytes(text, end + 3, stop, pool, first, length) else FAIL

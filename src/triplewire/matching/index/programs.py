@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
 
 from triplewire.matching.shapes import Shape
 from triplewire.sparql import Apply, Conjunction, Const, Expression, Node, Param, Pattern, Var
@@ -32,7 +33,7 @@ REFLEXIVE = (True, False, True, False, True, False)
 MOST_PATTERNS = 16
 """The most patterns of a shape that the index takes."""
 
-HINT_EQUAL, HINT_PREFIX, HINT_NUMBER, HINT_RELATED = 0, 1, 2, 3
+HINT_EQUAL, HINT_PREFIX, HINT_SUFFIX, HINT_NUMBER, HINT_RELATED = 0, 1, 2, 3, 4
 """Relations between a hint and an object; ontology relations are numbered from the last on."""
 
 
@@ -60,19 +61,21 @@ class Opcode(IntEnum):
     """Compare the text of a string."""
     STR_PREFIX = 7
     """Compare the result of STR()."""
-    IS_IRI = 8
-    IS_BLANK = 9
-    IS_LITERAL = 10
-    LANG = 11
-    DATATYPE = 12
-    SAME = 13
+    SUFFIX = 8
+    STR_SUFFIX = 9
+    IS_IRI = 10
+    IS_BLANK = 11
+    IS_LITERAL = 12
+    LANG = 13
+    DATATYPE = 14
+    SAME = 15
     """Compare terms, not values."""
-    TRUE = 14
-    FALSE = 15
-    AND = 16
-    OR = 17
-    NOT = 18
-    RELATED = 19
+    TRUE = 16
+    FALSE = 17
+    AND = 18
+    OR = 19
+    NOT = 20
+    RELATED = 21
     """Test an ontology relation. The relations are numbered from here on."""
 
 
@@ -118,8 +121,8 @@ class Instruction:
 
 @dataclass(frozen=True)
 class KeyHint:
-    """A filter on the object of a row: it equals one of these parameters, or it starts with the only one, or is
-    related to it."""
+    """A filter on the object of a row: it equals one of these parameters, or it starts or ends with the only one, or
+    is related to it."""
 
     row: int
     parameters: tuple[int, ...]
@@ -146,6 +149,14 @@ class IndexProgram:
         return {place.number for place in named if place.slot is SlotKind.PARAMETER}
 
 
+class _EndOfText(NamedTuple):
+    """A function that compares the beginning, or the end, of a text: its hint and its tests."""
+
+    hint: int
+    test: Opcode
+    str_test: Opcode
+
+
 _COMPARISONS = {
     "=": Opcode.EQUAL,
     "!=": Opcode.NOT_EQUAL,
@@ -156,6 +167,10 @@ _COMPARISONS = {
 }
 _TURNED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _TESTS = {"isiri": Opcode.IS_IRI, "isuri": Opcode.IS_IRI, "isblank": Opcode.IS_BLANK, "isliteral": Opcode.IS_LITERAL}
+_ENDS = {
+    "strstarts": _EndOfText(HINT_PREFIX, Opcode.PREFIX, Opcode.STR_PREFIX),
+    "strends": _EndOfText(HINT_SUFFIX, Opcode.SUFFIX, Opcode.STR_SUFFIX),
+}
 _ORDERS = frozenset({"<", "<=", ">", ">="})
 _ORDERED = frozenset({Family.EXACT, Family.DOUBLE, Family.DATETIME})
 _NUMBERS = frozenset({Family.EXACT, Family.DOUBLE})
@@ -187,8 +202,8 @@ def compile_conjunction(query: Conjunction) -> IndexProgram:
 
 
 def select_key_conditions(patterns: Sequence[Pattern], conditions: Sequence[Expression]) -> Iterator[Expression]:
-    """The conditions that give an access key: on the object of a pattern, its prefix, or an ontology relation with
-    it."""
+    """The conditions that give an access key: on the object of a pattern, its prefix or suffix, or an ontology
+    relation with it."""
     writer = _ProgramCompiler(Conjunction("ask", tuple(patterns)))
     return (part for part in conjuncts(*conditions) if writer.hint(part) is not None)
 
@@ -265,8 +280,8 @@ class _ProgramCompiler:
                 indexes = [*_same_term_parameters(name, args)]
                 if len(indexes) < len(args):
                     return None
-            case Apply("strstarts", (Apply("str", (Var(name),)) | Var(name), Param(index, Family.STRING))):
-                indexes, way = [index], HINT_PREFIX
+            case Apply(op, (Apply("str", (Var(name),)) | Var(name), Param(index, Family.STRING))) if op in _ENDS:
+                indexes, way = [index], _ENDS[op].hint
             case Apply(op, (Var(name), Param(index, Family.IRI))) if (op, False) in RELATION_NUMBERS:
                 indexes, way = [index], HINT_RELATED + RELATION_NUMBERS[op, False]
             case Apply(op, (Param(index, Family.IRI), Var(name))) if (op, True) in RELATION_NUMBERS:
@@ -313,10 +328,10 @@ class _ProgramCompiler:
             case Apply("bound", (Var(name),)):
                 self._variable(name)
                 return Instruction(Opcode.TRUE)
-            case Apply("strstarts", (Apply("str", (Var(name),)), Param(index, Family.STRING))):
-                code = Opcode.STR_PREFIX
-            case Apply("strstarts", (Var(name), Param(index, Family.STRING))):
-                code = Opcode.PREFIX
+            case Apply(op, (Apply("str", (Var(name),)), Param(index, Family.STRING))) if op in _ENDS:
+                code = _ENDS[op].str_test
+            case Apply(op, (Var(name), Param(index, Family.STRING))) if op in _ENDS:
+                code = _ENDS[op].test
             case Apply("=", (Apply("lang", (Var(name),)), Param(index, Family.STRING))):
                 code = Opcode.LANG
             case Apply("=", (Apply("datatype", (Var(name),)), Param(index, Family.IRI))):
