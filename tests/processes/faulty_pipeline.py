@@ -26,7 +26,14 @@ from triplewire.spark.jobs.ports import ErasableStores
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.storage.lake.ports import CommitBatch, DataFile, Snapshot, TableChange, VersionOrTime
 from triplewire.storage.log.sqlite import SqliteLog
-from triplewire.storage.outbox import OutboxChunk, OutboxLane, SqliteOutbox
+from triplewire.storage.outbox import (
+    PART_POSITIONS,
+    OutboxChunk,
+    OutboxLane,
+    OutboxPart,
+    PartProgress,
+    SqliteOutbox,
+)
 
 WORKER_KILLS = 3
 
@@ -63,6 +70,18 @@ class DeadlyOutbox:
         if matches.num_rows:
             die_at(here, self.point, self.driver)
             worker_dies_at(here, self.point, self.folder)
+
+    def divide(self, lane: OutboxLane, count: int, after: int = 0, block: int = PART_POSITIONS) -> Sequence[OutboxPart]:
+        return self.outbox.divide(lane, count, after, block)
+
+    def write_part(self, part: OutboxPart, after: int, position: int, matches: pa.Table) -> PartProgress:
+        self._die(f"before-{part.lane}", matches)
+        progress = self.outbox.write_part(part, after, position, matches)
+        self._die(f"after-{part.lane}", matches)
+        return progress
+
+    def progress(self, part: OutboxPart) -> PartProgress:
+        return self.outbox.progress(part)
 
     def read(self, after: int, limit: int, lane: OutboxLane = OutboxLane.FAST) -> list[OutboxChunk]:
         return self.outbox.read(after, limit, lane)

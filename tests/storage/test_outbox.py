@@ -10,8 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from triplewire.model import MATCHES
-from triplewire.storage.outbox import OutboxChunk, OutboxLane
+from triplewire.model.errors import Conflict
+from triplewire.storage.outbox import OutboxChunk, OutboxLane, OutboxPart
 from triplewire.testing import TWIN_KINDS, Crash, Fault, FaultyOutbox, Twin, open_twin
+
+FAST = OutboxLane.FAST
 
 
 @pytest.fixture(params=TWIN_KINDS)
@@ -153,6 +156,113 @@ def test_trim_and_erase_concern_all_lanes(stores: Twin) -> None:
     assert outbox.erase([9]) == 3
     assert [told(outbox.read(0, 10, lane)) for lane in OutboxLane] == [[8]] * 3
     assert [outbox.head(lane) for lane in OutboxLane] == [9] * 3
+
+
+@given(
+    count=st.integers(1, 4),
+    block=st.integers(1, 5),
+    bounds=st.tuples(st.integers(0, 40), st.integers(0, 40)).map(sorted),
+)
+def test_every_position_belongs_to_one_part(count: int, block: int, bounds: list[int]) -> None:
+    after, through = bounds
+    parts = [OutboxPart(FAST, 1, number, count, block) for number in range(count)]
+    owned = [{at for a, b in part.ranges(after, through) for at in range(a + 1, b + 1)} for part in parts]
+    assert sorted(at for each in owned for at in each) == [*range(after + 1, through + 1)]
+    for part, own in zip(parts, owned, strict=True):
+        assert own == {at for at in range(after + 1, through + 1) if (at - 1) // block % count == part.number}
+        assert part.reach(after) == min(own, default=max(through, part.reach(after)) + 1) - 1
+
+
+def test_edges_read_up_to_the_least_head_of_the_parts(stores: Twin) -> None:
+    outbox = stores.outbox("")
+    one, two = outbox.divide(FAST, 2, block=10)
+    assert outbox.write_part(two, 10, 40, matches(12, 20, 31)) == (50, 0)
+    assert (outbox.head(), outbox.read(0, 10)) == (0, [])
+    assert outbox.write_part(one, 0, 5, matches(3)) == (5, 5)
+    assert (outbox.head(), told(outbox.read(0, 10))) == (5, [3])
+    assert outbox.write_part(one, 5, 24, matches(9, 22)) == (24, 24)
+    assert [(each.position, told([each])) for each in outbox.read(3, 10)] == [
+        (5, [3]),
+        (10, [9]),
+        (20, [12, 20]),
+        (24, [22]),
+    ]
+    outbox.write_part(one, 24, 40, matches())
+    assert (outbox.head(), told(outbox.read(24, 10))) == (40, [31])
+
+
+def test_a_part_with_nothing_to_do_does_not_hold_the_head_back(stores: Twin) -> None:
+    outbox = stores.outbox("")
+    outbox.write(0, 12, matches(11))
+    parts = outbox.divide(FAST, 3, block=10)
+    assert [outbox.progress(each) for each in parts] == [(30, 12), (12, 12), (20, 12)]
+    outbox.write_part(parts[1], 12, 17, matches(14))
+    assert (outbox.head(), told(outbox.read(12, 10))) == (17, [14])
+
+
+def test_a_lane_without_a_head_is_divided_from_a_position_on(stores: Twin) -> None:
+    outbox = stores.outbox("")
+    parts = outbox.divide(OutboxLane.SLOW, 2, 17, block=10)
+    assert [outbox.progress(each) for each in parts] == [(20, 17), (17, 17)]
+    outbox.write_part(parts[1], 17, 19, matches(18))
+    assert (outbox.head(OutboxLane.SLOW), outbox.head()) == (19, 0)
+    (part,) = outbox.divide(OutboxLane.SLOW, 1, 17)
+    assert outbox.progress(part) == (19, 19)
+
+
+def test_a_lane_that_is_divided_anew_drops_what_nobody_has_read_and_refuses_the_old_parts(stores: Twin) -> None:
+    outbox = stores.outbox("")
+    one, two = outbox.divide(FAST, 2, block=10)
+    outbox.write_part(one, 0, 7, matches(4))
+    outbox.write_part(two, 10, 40, matches(12, 31))
+    again = outbox.divide(FAST, 2, block=10)
+    assert [outbox.progress(each).head for each in again] == [7, 10]
+    (whole,) = outbox.divide(FAST, 1)
+    for old in (one, two, *again):
+        with pytest.raises(Conflict):
+            outbox.write_part(old, 7, 10, matches(8))
+        with pytest.raises(Conflict):
+            outbox.progress(old)
+    outbox.write_part(whole, 7, 40, matches(8, 12, 31))
+    assert told(outbox.read(0, 10)) == [4, 8, 12, 31]
+
+
+def test_the_first_write_of_a_part_wins(stores: Twin) -> None:
+    """Two tasks that have the same part cut it differently; each goes on where the other is."""
+    one, two = stores.outbox(""), stores.outbox("")
+    part, other = one.divide(FAST, 2, block=10)
+    one.write_part(other, 10, 60, matches())
+    assert one.write_part(part, 0, 25, matches(2, 9, 23)) == (25, 25)
+    assert two.write_part(part, 0, 22, matches(2, 9)) == (25, 25)
+    assert two.write_part(part, 0, 28, matches(2, 9, 23, 27)) == (28, 28)
+    assert one.write_part(part, 25, 26, matches()) == (28, 28)
+    assert told(one.read(0, 10)) == [2, 9, 23, 27]
+
+
+def test_chunks_above_the_head_are_not_merged(stores: Twin) -> None:
+    """A chunk that is written later may have its place between them."""
+    outbox = stores.outbox("")
+    outbox.write(0, 100, matches())
+    one, two = outbox.divide(OutboxLane.SLOW, 2, block=10)
+    outbox.write_part(one, 0, 45, matches(1, 21, 41))
+    assert outbox.merge(before=90) == 0
+    outbox.write_part(two, 10, 25, matches(11))
+    assert outbox.merge(before=90) == 2
+    assert told(outbox.read(0, 10, OutboxLane.SLOW)) == [1, 11, 21]
+    outbox.write_part(two, 30, 45, matches(31))
+    assert told(outbox.read(30, 10, OutboxLane.SLOW)) == [31, 41]
+
+
+@pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER])
+def test_a_task_that_dies_around_a_write_and_writes_again_loses_and_doubles_nothing(stores: Twin, fault: Fault) -> None:
+    part, other = stores.outbox("").divide(FAST, 2, block=10)
+    stores.outbox("").write_part(other, 10, 35, matches(11, 33))
+    with pytest.raises(Crash):
+        FaultyOutbox(stores.outbox(""), [fault]).write_part(part, 0, 25, matches(2, 4, 22))
+    restarted = stores.outbox("")
+    head = restarted.progress(part).head
+    restarted.write_part(part, head, 35, matches(*(at for at in (2, 4, 22, 26) if at > head)))
+    assert told(restarted.read(0, 10)) == [2, 4, 11, 22, 26, 33]
 
 
 @pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER])

@@ -73,6 +73,8 @@ def load_settings(
         settings = replace(Settings.from_environment(), **given)  # type: ignore[arg-type]
         if settings.log_format not in LOG_FORMATS:
             raise ValueError(f"the log format must be {' or '.join(LOG_FORMATS)}, not {settings.log_format!r}")
+        if settings.match_tasks < 1:
+            raise ValueError(f"match_tasks must be a number from 1 on, not {settings.match_tasks}")
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     check_format(settings.data)

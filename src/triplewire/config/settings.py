@@ -89,6 +89,8 @@ class Settings:
     driver_memory: str = "640m"
     match_interval: float = 0.1
     """Seconds between two polls of an idle log by the `match` job."""
+    match_tasks: int = 1
+    """Tasks that match events at the same time, in each lane. More than one are of use if one is busy all the time."""
     store_interval: float = 1.0
     """Seconds between two polls by the `store` job; each batch is a commit of the lake."""
     strategy: str = "csbv"

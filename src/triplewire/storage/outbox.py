@@ -3,23 +3,34 @@
 ```
 progress   lane → head: everything is matched up to here
 runs       lane, run → the newest batch that was written
+parts      lane, part → its generation, and its head
 chunks     lane, position → matches of a batch that ends there, and when they were written
 ```
-A write changes all three in one transaction. Matches at or below the head of a lane were written before and are
-dropped.
+A lane is written whole, batch by batch, or by several tasks at once, each of which has a part of it:
+
+```
+block             0    1    2    3    4    5        of some hundred positions each
+part              0    1    2    0    1    2
+written          ███  ███  █··  ███  ···  ···       part 1 may go on with block 4; part 2 is in block 2
+head of the part            │         │    │        part 2, part 1, part 0: positions of others count as written
+head of the lane            ▲                       the least of them; edges read up to here
+```
+A write changes heads and chunks in one transaction. Matches at or below the head of a lane, or of a part, were written
+before and are dropped.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from operator import attrgetter
 from pathlib import Path
+from sqlite3 import Connection
 from threading import Lock
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +39,7 @@ import pyarrow.compute as pc
 
 from triplewire.model import END, MATCHES
 from triplewire.model.clock import Clock, SystemClock
+from triplewire.model.errors import Conflict
 from triplewire.storage import sqlite
 
 OUTBOX_CHUNK_BYTES: Final = 16 * 1024 * 1024
@@ -39,9 +51,13 @@ MERGED_BYTES: Final = 256 * 1024
 MERGED_CHUNKS: Final = 2_000
 """Chunks that are looked at in one pass of merging: some 10 ms."""
 
+PART_POSITIONS: Final = 512
+"""Positions of a block, if a lane is divided: a backlog of more is matched by several tasks at once."""
+
 Positions = npt.NDArray[np.int64]
 
 _SYSTEM_CLOCK = SystemClock()
+_POSITION = attrgetter("position")
 
 
 class OutboxLane(StrEnum):
@@ -67,11 +83,48 @@ class OutboxChunk:
     """Microseconds at which it was written."""
 
 
+@dataclass(frozen=True)
+class OutboxPart:
+    """A part of a lane that has several, in blocks of equal length: the k-th block of positions belongs to the part
+    whose number is k modulo their count."""
+
+    lane: OutboxLane
+    generation: int
+    """The number of the division: parts of an older one are refused."""
+    number: int
+    count: int
+    block: int
+    """Positions of a block."""
+
+    def reach(self, position: int) -> int:
+        """Return the last position up to which this part has nothing above a position."""
+        block = position // self.block
+        others = (self.number - block) % self.count
+        return (block + others) * self.block if others else position
+
+    def ranges(self, after: int, through: int) -> Iterator[tuple[int, int]]:
+        """Yield the positions p of this part with `after < p <= through` as ranges `(first - 1, last)`, in order. None
+        has positions of other parts in between."""
+        after = self.reach(after)
+        while after < through:
+            end = through if self.count == 1 else min(through, (after // self.block + 1) * self.block)
+            yield after, end
+            after = self.reach(end)
+
+
+class PartProgress(NamedTuple):
+    """How far a part and its lane are."""
+
+    head: int
+    """The position up to which everything of the part was written. Positions of other parts count as written."""
+    lane_head: int
+
+
 class Outbox(Protocol):
     """Matches on their way from the pipeline to the edges.
 
-    A run of a job numbers its batches from 0 on and writes them in order; an outbox is opened for one run, and all runs
-    share the chunks. Called from any thread.
+    A lane is written by `write`, or by `write_part` after it was divided. A run of a job numbers its batches from 0 on
+    and writes them in order; an outbox is opened for one run, and all runs share the chunks. Called from any thread.
     """
 
     def write(self, batch: int, position: int, matches: pa.Table, lane: OutboxLane = OutboxLane.FAST) -> None:
@@ -81,8 +134,27 @@ class Outbox(Protocol):
         handed out twice, whether a batch is replayed or a new run begins further back. Raises StorageFull.
         """
 
+    def divide(self, lane: OutboxLane, count: int, after: int = 0, block: int = PART_POSITIONS) -> Sequence[OutboxPart]:
+        """Divide a lane anew, into parts that begin at its head, or at `after` if it has none yet.
+
+        Parts of former divisions cannot be written from now on, and what they have written above the head is dropped:
+        no edge has read it.
+        """
+
+    def write_part(self, part: OutboxPart, after: int, position: int, matches: pa.Table) -> PartProgress:
+        """Store the matches of the positions p of a part with `after < p <= position`; return only when they are
+        durable. `after` is the head of the part as the caller knows it.
+
+        Matches at or below the head are dropped, so that a part may have two writers for a while. Raises Conflict if
+        the lane was divided anew, StorageFull.
+        """
+
+    def progress(self, part: OutboxPart) -> PartProgress:
+        """Raises Conflict if the lane was divided anew."""
+
     def read(self, after: int, limit: int, lane: OutboxLane = OutboxLane.FAST) -> list[OutboxChunk]:
-        """At most `limit` chunks with positions above `after`, in order. Batches without matches have none."""
+        """At most `limit` chunks with positions above `after`, up to the head, in order. Batches without matches have
+        none."""
 
     def head(self, lane: OutboxLane = OutboxLane.FAST) -> int:
         """The position up to which everything was matched; 0 before the first batch."""
@@ -91,7 +163,8 @@ class Outbox(Protocol):
         """Drop chunks of all lanes that end below a position; return their number."""
 
     def merge(self, before: int) -> int:
-        """Merge small neighbours among the chunks that end below a position; return how many chunks went.
+        """Merge small neighbours among the chunks that end below a position and not above the head of their lane;
+        return how many chunks went.
 
         A reader that has come to the middle of a merged chunk reads all of it again, and skips what it has. Not to be
         called while `erase` runs.
@@ -110,6 +183,9 @@ class Outbox(Protocol):
 _SCHEMA = {
     "progress": "CREATE TABLE progress (lane TEXT PRIMARY KEY, head INTEGER NOT NULL) WITHOUT ROWID",
     "runs": "CREATE TABLE runs (lane TEXT, run TEXT, batch INTEGER NOT NULL, PRIMARY KEY (lane, run)) WITHOUT ROWID",
+    "parts": """CREATE TABLE parts (
+        lane TEXT, part INTEGER, generation INTEGER NOT NULL, head INTEGER NOT NULL, PRIMARY KEY (lane, part)
+    ) WITHOUT ROWID""",
     "chunks": """CREATE TABLE chunks (
         lane TEXT, position INTEGER, written INTEGER NOT NULL, matches BLOB NOT NULL, PRIMARY KEY (lane, position)
     )""",
@@ -120,16 +196,26 @@ _ADVANCE = "INSERT INTO progress VALUES (?, ?) ON CONFLICT DO UPDATE SET head = 
 _BATCH = "SELECT batch FROM runs WHERE lane = ? AND run = ?"
 _DONE = "INSERT OR REPLACE INTO runs (lane, run, batch) VALUES (?, ?, ?)"
 _INSERT = "INSERT INTO chunks (lane, position, written, matches) VALUES (?, ?, ?, ?)"
-_READ = "SELECT position, written, matches FROM chunks WHERE lane = ? AND position > ? ORDER BY position LIMIT ?"
+_READ = """SELECT position, written, matches FROM chunks
+    WHERE lane = ?1 AND position > ?2 AND position <= (SELECT head FROM progress WHERE lane = ?1)
+    ORDER BY position LIMIT ?3"""
 _FROM = "SELECT lane, position FROM chunks WHERE position >= ? ORDER BY lane, position"
 _ONE = "SELECT matches FROM chunks WHERE lane = ? AND position = ?"
 _REDUCE = "UPDATE chunks SET matches = ? WHERE lane = ? AND position = ?"
 _DROP = "DELETE FROM chunks WHERE lane = ? AND position = ?"
 _TRIM = "DELETE FROM chunks WHERE position < ?"
-_SIZES = """SELECT position, length(matches) FROM chunks WHERE lane = ? AND position > ? AND position < ?
-    ORDER BY position LIMIT ?"""
+_SIZES = """SELECT position, length(matches) FROM chunks
+    WHERE lane = ?1 AND position > ?2 AND position < ?3 AND position <= (SELECT head FROM progress WHERE lane = ?1)
+    ORDER BY position LIMIT ?4"""
 _BETWEEN = "SELECT written, matches FROM chunks WHERE lane = ? AND position BETWEEN ? AND ? ORDER BY position"
 _DROP_BETWEEN = "DELETE FROM chunks WHERE lane = ? AND position BETWEEN ? AND ?"
+_DROP_ABOVE = "DELETE FROM chunks WHERE lane = ? AND position > ?"
+_GENERATION = "SELECT max(generation) FROM parts WHERE lane = ?"
+_DROP_PARTS = "DELETE FROM parts WHERE lane = ?"
+_ADD_PART = "INSERT INTO parts (lane, part, generation, head) VALUES (?, ?, ?, ?)"
+_PROGRESS = """SELECT (SELECT head FROM parts WHERE lane = ?1 AND part = ?2 AND generation = ?3),
+    (SELECT min(head) FROM parts WHERE lane = ?1)"""
+_ADVANCE_PART = "UPDATE parts SET head = ? WHERE lane = ? AND part = ?"
 
 
 class SqliteOutbox:
@@ -169,6 +255,34 @@ class SqliteOutbox:
             connection.executemany(_INSERT, ((lane, end, now, chunk) for end, chunk in chunks))
             connection.execute(_ADVANCE, (lane, position))
             connection.execute(_DONE, (lane, self._run, batch))
+
+    def divide(self, lane: OutboxLane, count: int, after: int = 0, block: int = PART_POSITIONS) -> Sequence[OutboxPart]:
+        with self._database.writing() as connection:
+            (head,) = connection.execute(_HEAD, (lane,)).fetchone() or (0,)
+            (newest,) = connection.execute(_GENERATION, (lane,)).fetchone()
+            parts = [OutboxPart(lane, (newest or 0) + 1, number, count, block) for number in range(count)]
+            connection.execute(_DROP_ABOVE, (lane, head))
+            connection.execute(_DROP_PARTS, (lane,))
+            rows = ((lane, part.number, part.generation, part.reach(head or after)) for part in parts)
+            connection.executemany(_ADD_PART, rows)
+        return parts
+
+    def write_part(self, part: OutboxPart, after: int, position: int, matches: pa.Table) -> PartProgress:
+        chunks = self._encode_part(part, after, position, matches)
+        with self._database.writing() as connection:
+            head = _read_progress(connection, part).head
+            if head != after:
+                chunks = self._encode_part(part, head, position, matches)
+            now = self._clock.now()
+            connection.executemany(_INSERT, ((part.lane, end, now, chunk) for end, chunk in chunks))
+            connection.execute(_ADVANCE_PART, (max(head, part.reach(position)), part.lane, part.number))
+            progress = _read_progress(connection, part)
+            connection.execute(_ADVANCE, (part.lane, progress.lane_head))
+        return progress
+
+    def progress(self, part: OutboxPart) -> PartProgress:
+        with self._database.reading() as connection:
+            return _read_progress(connection, part)
 
     def read(self, after: int, limit: int, lane: OutboxLane = OutboxLane.FAST) -> list[OutboxChunk]:
         with self._database.reading() as connection:
@@ -234,12 +348,38 @@ class SqliteOutbox:
         chunks = _split_matches(_drop_written(matches, head), position, self._chunk_bytes)
         return [(end, _encode(part)) for end, part in chunks]
 
+    def _encode_part(self, part: OutboxPart, head: int, position: int, matches: pa.Table) -> list[tuple[int, bytes]]:
+        chunks = _split_part(part, head, position, matches, self._chunk_bytes)
+        return [(end, _encode(each)) for end, each in chunks]
+
+
+def _read_progress(connection: Connection, part: OutboxPart) -> PartProgress:
+    head, lane_head = connection.execute(_PROGRESS, (part.lane, part.number, part.generation)).fetchone()
+    return _check_generation(part, head, lane_head)
+
+
+def _check_generation(part: OutboxPart, head: int | None, lane_head: int) -> PartProgress:
+    """Return the progress of a part; without a head it is of a former division."""
+    if head is None:
+        raise Conflict(f"the {part.lane} lane was divided anew; its part {part.number} was of {part.generation}")
+    return PartProgress(head, lane_head)
+
 
 @dataclass
 class _MemoryLane:
     head: int = 0
     runs: dict[str, int] = field(default_factory=dict)
+    parts: dict[OutboxPart, int] = field(default_factory=dict)
+    """The heads of the parts of one generation."""
     chunks: list[OutboxChunk] = field(default_factory=list)
+
+    def progress(self, part: OutboxPart) -> PartProgress:
+        return _check_generation(part, self.parts.get(part), min(self.parts.values(), default=0))
+
+    @property
+    def readable(self) -> Sequence[OutboxChunk]:
+        """The chunks up to the head."""
+        return self.chunks[: bisect_right(self.chunks, self.head, key=_POSITION)]
 
 
 class MemoryOutbox:
@@ -271,10 +411,35 @@ class MemoryOutbox:
             store.head = max(store.head, position)
             store.runs[self._run] = batch
 
+    def divide(self, lane: OutboxLane, count: int, after: int = 0, block: int = PART_POSITIONS) -> Sequence[OutboxPart]:
+        with self._lock:
+            store = self._lanes[lane]
+            generation = 1 + max((each.generation for each in store.parts), default=0)
+            parts = [OutboxPart(lane, generation, number, count, block) for number in range(count)]
+            store.chunks = [*store.readable]
+            store.parts = {each: each.reach(store.head or after) for each in parts}
+        return parts
+
+    def write_part(self, part: OutboxPart, after: int, position: int, matches: pa.Table) -> PartProgress:
+        with self._lock:
+            store = self._lanes[part.lane]
+            head, now = store.progress(part).head, self._clock.now()
+            for end, each in _split_part(part, head, position, matches, self._chunk_bytes):
+                insort(store.chunks, OutboxChunk(end, each, now), key=_POSITION)
+            store.parts[part] = max(head, part.reach(position))
+            progress = store.progress(part)
+            store.head = max(store.head, progress.lane_head)
+        return progress
+
+    def progress(self, part: OutboxPart) -> PartProgress:
+        with self._lock:
+            return self._lanes[part.lane].progress(part)
+
     def read(self, after: int, limit: int, lane: OutboxLane = OutboxLane.FAST) -> list[OutboxChunk]:
-        chunks = self._lanes[lane].chunks
-        first = bisect_right(chunks, after, key=attrgetter("position"))
-        return chunks[first : first + limit]
+        with self._lock:
+            chunks = self._lanes[lane].readable
+        first = bisect_right(chunks, after, key=_POSITION)
+        return [*chunks[first : first + limit]]
 
     def head(self, lane: OutboxLane = OutboxLane.FAST) -> int:
         return self._lanes[lane].head
@@ -292,7 +457,7 @@ class MemoryOutbox:
         merged = 0
         with self._lock:
             for store in self._lanes.values():
-                old = [chunk for chunk in store.chunks if chunk.position < before]
+                old = [chunk for chunk in store.readable if chunk.position < before]
                 chunks = {chunk.position: chunk for chunk in old}
                 groups = _group_by_size([(chunk.position, chunk.matches.nbytes) for chunk in old])
                 parts = [[chunks[position] for position in group] for group in groups]
@@ -343,6 +508,21 @@ def _drop_erased(matches: pa.Table, erased: Positions, lane: OutboxLane) -> pa.T
 def _drop_written(matches: pa.Table, head: int) -> pa.Table:
     table = matches.cast(MATCHES)
     return table.filter(pc.greater(table.column("position"), head))
+
+
+def _split_part(
+    part: OutboxPart, head: int, position: int, matches: pa.Table, chunk_bytes: int
+) -> Iterator[tuple[int, pa.Table]]:
+    """Split the matches of a part above its head into chunks that hold no positions of other parts in between, each
+    with the position at which it ends."""
+    fresh = _drop_written(matches, head)
+    if part.count == 1:
+        yield from _split_matches(fresh, position, chunk_bytes)
+        return
+    positions = fresh["position"].to_numpy()
+    for after, through in part.ranges(head, position) if fresh.num_rows else ():
+        own = fresh.filter(pa.array((positions > after) & (positions <= through)))
+        yield from _split_matches(own, through, chunk_bytes)
 
 
 def _split_matches(matches: pa.Table, position: int, chunk_bytes: int) -> Iterator[tuple[int, pa.Table]]:

@@ -33,7 +33,16 @@ from triplewire.storage.log.ports import (
 )
 from triplewire.storage.log.sqlite import SqliteLog
 from triplewire.storage.memory import MemoryLog, MemoryRegistry, PositionSequence
-from triplewire.storage.outbox import MemoryOutbox, Outbox, OutboxChunk, OutboxLane, SqliteOutbox
+from triplewire.storage.outbox import (
+    PART_POSITIONS,
+    MemoryOutbox,
+    Outbox,
+    OutboxChunk,
+    OutboxLane,
+    OutboxPart,
+    PartProgress,
+    SqliteOutbox,
+)
 from triplewire.storage.registry.sqlite import SqliteRegistry
 
 T = TypeVar("T")
@@ -131,6 +140,15 @@ class FaultyOutbox:
 
     def write(self, batch: int, position: int, matches: pa.Table, lane: OutboxLane = OutboxLane.FAST) -> None:
         self._faults.run(lambda: self._outbox.write(batch, position, matches, lane))
+
+    def divide(self, lane: OutboxLane, count: int, after: int = 0, block: int = PART_POSITIONS) -> Sequence[OutboxPart]:
+        return self._outbox.divide(lane, count, after, block)
+
+    def write_part(self, part: OutboxPart, after: int, position: int, matches: pa.Table) -> PartProgress:
+        return self._faults.run(lambda: self._outbox.write_part(part, after, position, matches))
+
+    def progress(self, part: OutboxPart) -> PartProgress:
+        return self._outbox.progress(part)
 
     def read(self, after: int, limit: int, lane: OutboxLane = OutboxLane.FAST) -> list[OutboxChunk]:
         return self._outbox.read(after, limit, lane)

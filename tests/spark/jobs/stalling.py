@@ -16,10 +16,10 @@ from triplewire.config import Settings
 from triplewire.model.clock import SystemClock
 from triplewire.service.wiring import pipeline_ports
 from triplewire.spark.jobs.ports import JobPorts
-from triplewire.spark.jobs.resident import JOBS, ResidentJob
+from triplewire.spark.jobs.resident import JOBS, ResidentJob, ResidentOptions
 from triplewire.spark.session import start_session
 from triplewire.storage.log.ports import Publication
-from triplewire.storage.outbox import OutboxLane, SqliteOutbox
+from triplewire.storage.outbox import OutboxLane, OutboxPart, PartProgress, SqliteOutbox
 from triplewire.testing import event
 from triplewire.testing.samples import EXAMPLE
 
@@ -34,44 +34,55 @@ class StallingOutbox:
         self._outbox = SqliteOutbox(path, run)
         self._marker = path.with_name("stalled")
 
-    def write(self, batch: int, position: int, matches: pa.Table, lane: OutboxLane = OutboxLane.FAST) -> None:
+    def write_part(self, part: OutboxPart, after: int, position: int, matches: pa.Table) -> PartProgress:
         if matches.num_rows and not self._marker.exists():
             self._marker.touch()
             while True:
                 time.sleep(60)
-        self._outbox.write(batch, position, matches, lane)
+        return self._outbox.write_part(part, after, position, matches)
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever an outbox has
         return getattr(self._outbox, name)
 
 
-def publish(ports: JobPorts, number: int) -> None:
-    ports.open_log().append([Publication("test", [event(number)])])
+def publish(ports: JobPorts, count: int) -> list[int]:
+    (positions,) = ports.open_log().append([Publication("test", [event(number) for number in range(count)])])
+    return [*positions]
 
 
-def wait(job: ResidentJob, until: Callable[[], bool]) -> None:
+def wait(until: Callable[[], bool]) -> None:
     while not until():
-        job.check()
         time.sleep(LOOK_SECONDS)
 
 
-def main(folder: str) -> None:
+def restart(job: ResidentJob) -> bool:
+    """Return whether the job was started again. It is checked here alone: a task that is slow to begin, since the
+    machine is busy, must not count as stalled."""
+    job.check()
+    return job.restarts > 0
+
+
+def main(folder: str, tasks: int, events: int) -> None:
+    """Publish so many events twice, the first time to a job whose first write stalls."""
     settings = Settings(data=Path(folder))
     ports = replace(pipeline_ports(settings), open_outbox=partial(StallingOutbox, settings.outbox.absolute()))
     changes = registered(0, f"SELECT * {{ ?o a <{EXAMPLE}Observation> }}")
     ports.open_registry().put([(each.kind, each.key, each.value) for each in changes])
-    spark = start_session("stalling", "local[1]", "512m", resident=len(JOBS))
+    spark = start_session("stalling", "local[1]", "512m", resident=len(JOBS) * tasks)
     outbox = SqliteOutbox(settings.outbox)
-    job = ResidentJob(spark, ports, OutboxLane.FAST, 0, 0.1, SystemClock(), stalled=STALLED_SECONDS)
+    job = ResidentJob(
+        spark, ports, ResidentOptions(OutboxLane.FAST, tasks=tasks, stalled=STALLED_SECONDS), SystemClock()
+    )
     try:
-        wait(job, lambda: job.last_report().state == "ready")
-        publish(ports, 1)
-        wait(job, lambda: outbox.head() == ports.open_log().head())
-        publish(ports, 2)
-        wait(job, lambda: outbox.head() == ports.open_log().head())
-        found = [at for chunk in outbox.read(0, 10) for at in chunk.matches["position"].to_pylist()]
-        head = ports.open_log().head()
-        print(found == [head - 1, head], (settings.data / "stalled").exists(), job.restarts)  # noqa: T201
+        wait(lambda: job.figures()["tasks"] == tasks)
+        published = publish(ports, events)
+        wait((settings.data / "stalled").exists)
+        wait(lambda: restart(job))
+        wait(lambda: outbox.head() == ports.open_log().head())
+        published += publish(ports, events)
+        wait(lambda: outbox.head() == ports.open_log().head())
+        found = [at for chunk in outbox.read(0, 100) for at in chunk.matches["position"].to_pylist()]
+        print(found == published, (settings.data / "stalled").exists(), job.restarts)  # noqa: T201
     finally:
         job.stop()
         spark.stop()

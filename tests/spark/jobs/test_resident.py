@@ -14,9 +14,16 @@ from triplewire.config import Settings
 from triplewire.model.clock import ManualClock
 from triplewire.service.wiring import pipeline_ports
 from triplewire.spark.jobs.ports import JobPorts
-from triplewire.spark.jobs.resident import LANE_EVENT_SECONDS, LANE_REPORTS, LANE_SHARE, CostTracker, MatchTask
+from triplewire.spark.jobs.resident import (
+    LANE_EVENT_SECONDS,
+    LANE_REPORTS,
+    LANE_SHARE,
+    CostTracker,
+    MatchTask,
+    move_to_slow_lane,
+)
 from triplewire.storage.log.ports import Publication
-from triplewire.storage.outbox import OutboxLane
+from triplewire.storage.outbox import PART_POSITIONS, OutboxLane
 from triplewire.storage.registry.subscriptions import LANE
 from triplewire.testing import event
 from triplewire.testing.samples import EXAMPLE
@@ -50,7 +57,21 @@ def publish(ports: JobPorts, count: int) -> list[int]:
 
 
 def start(ports: JobPorts, lane: OutboxLane = FAST, after: int = 0, clock: ManualClock | None = None) -> MatchTask:
-    return MatchTask(ports, lane, after, clock or ManualClock())
+    (task,) = start_tasks(ports, 1, lane, after, clock=clock)
+    return task
+
+
+def start_tasks(
+    ports: JobPorts,
+    count: int,
+    lane: OutboxLane = FAST,
+    after: int = 0,
+    block: int = PART_POSITIONS,
+    clock: ManualClock | None = None,
+) -> list[MatchTask]:
+    """Start the tasks of a job, as the driver does."""
+    parts = ports.open_outbox("").divide(lane, count, after, block)
+    return [MatchTask(ports, part, clock or ManualClock()) for part in parts]
 
 
 def run(task: MatchTask) -> int:
@@ -78,7 +99,8 @@ def test_all_that_waits_is_one_block(ports: JobPorts) -> None:
 def test_a_long_backlog_is_cut_into_blocks(ports: JobPorts) -> None:
     subscribe(ports)
     positions = publish(ports, 7)
-    assert run(MatchTask(ports, FAST, 0, ManualClock(), block_events=3)) == 3
+    (part,) = ports.open_outbox("").divide(FAST, 1)
+    assert run(MatchTask(ports, part, ManualClock(), block_events=3)) == 3
     assert delivered(ports) == positions
 
 
@@ -101,7 +123,8 @@ def test_a_task_begins_at_the_head_of_its_lane(ports: JobPorts) -> None:
 def test_two_tasks_at_once_lose_nothing_and_double_nothing(ports: JobPorts) -> None:
     """A task that Spark has given up may go on for a while beside the one that replaces it."""
     subscribe(ports)
-    tasks, positions = [start(ports), start(ports)], list[int]()
+    (part,) = ports.open_outbox("").divide(FAST, 1)
+    tasks, positions = [MatchTask(ports, part, ManualClock()) for _ in range(2)], list[int]()
     for number in range(12):
         positions += publish(ports, 1 + number % 3)
         if number % 4 != 3:
@@ -121,7 +144,7 @@ def test_a_shape_that_takes_most_of_the_time_moves_to_the_slow_lane(
     monkeypatch.setattr(task._matcher, "spent", lambda: {shape: 0.9})
     for _ in range(LANE_REPORTS):
         clock.advance(1.0)
-        task.report()
+        move_to_slow_lane(ports.open_registry(), task.report()["expensive"])
     (lane,) = ports.open_registry().list(LANE)
     assert lane.key == shape
     after = publish(ports, 1)
@@ -167,10 +190,11 @@ def test_many_events_may_take_long() -> None:
 
 @pytest.mark.spark
 @pytest.mark.timeout(120)
+@pytest.mark.parametrize(("tasks", "events"), [(1, 1), (3, 4 * PART_POSITIONS)])
 def test_a_task_that_stalls_is_started_again_and_loses_nothing(
-    run_python: Callable[[str], str], tmp_path: Path
+    run_python: Callable[[str], str], tmp_path: Path, tasks: int, events: int
 ) -> None:
-    said = run_python(f"from tests.spark.jobs.stalling import main\nmain({str(tmp_path)!r})")
+    said = run_python(f"from tests.spark.jobs.stalling import main\nmain({str(tmp_path)!r}, {tasks}, {events})")
     delivered, stalled, restarts = said.split()
     assert (delivered, stalled) == ("True", "True")
     assert int(restarts) >= 1

@@ -30,7 +30,7 @@ from triplewire.model.clock import Clock
 from triplewire.model.errors import TriplewireError, Unavailable
 from triplewire.spark.jobs.maintenance import Eraser, LakeMaintenance, MaintenanceRules, MaintenanceThread
 from triplewire.spark.jobs.ports import JobPorts
-from triplewire.spark.jobs.resident import JOBS, ResidentJob
+from triplewire.spark.jobs.resident import JOBS, ResidentJob, ResidentOptions
 from triplewire.spark.jobs.streaming import CONTINUOUS_JOB, JobContext, start_store
 from triplewire.spark.jobs.workers import CpuCosts, run_tasks
 from triplewire.spark.session import identity, start_session
@@ -89,7 +89,7 @@ class PipelineApplication:
             settings.master,
             settings.driver_memory,
             objects=settings.log_format == JSON,
-            resident=len(JOBS),
+            resident=len(JOBS) * settings.match_tasks,
         )
         work = JobContext(spark, self.ports, settings.checkpoints, CpuCosts.create(spark.sparkContext))
         jobs: dict[str, PipelineJob] = {}
@@ -156,7 +156,8 @@ class PipelineApplication:
             jobs[CONTINUOUS_JOB] = QueryJob(self._start_continuous(work))
 
     def _resident(self, work: JobContext, lane: OutboxLane, after: int) -> ResidentJob:
-        return ResidentJob(work.spark, self.ports, lane, after, self.settings.match_interval, self.clock)
+        options = ResidentOptions(lane, after, self.settings.match_tasks, self.settings.match_interval)
+        return ResidentJob(work.spark, self.ports, options, self.clock)
 
     def _start_continuous(self, work: JobContext) -> StreamingQuery:
         # Slow to import, and of no use without a continuous query.

@@ -5,19 +5,24 @@ block, matches it and writes the outbox, all by itself:
 
     log ──signal──▶ task: read a block ──▶ match ──▶ write the outbox ──signal──▶ edges
                       ▲                                    │
-                      └── starts at the head of its lane ◀─┘
+                      └── starts at the head of its part ◀─┘
+
+A job has one task, or several, each of which has a part of the lane: blocks of positions are dealt to them by number,
+and edges read up to the position that all have reached. The tasks know nothing of each other, except that none goes far
+ahead of the slowest.
 
 No checkpoint is needed. Matching is a pure function of the events and of the registry at their positions, and the
-outbox drops what is at or below the head of a lane. So a task that Spark starts again, and even two at once, lose
-nothing and double nothing. Tasks report to the driver by a small file, since accumulators arrive only when a task ends.
+outbox drops what is at or below the head of a part. So a task that Spark starts again, and even two at once, lose
+nothing and double nothing. Each start of a job divides the lane anew, by which tasks of an earlier one are refused.
+Tasks report to the driver by small files, since accumulators arrive only when a task ends.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections import ChainMap, Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -32,12 +37,13 @@ from triplewire.config.status import Heartbeat, read_heartbeat, write_heartbeat
 from triplewire.config.tracing import TRACED_EVENTS, Tracer, now_ns, parse_parents
 from triplewire.model import MATCHED_COLUMNS, MATCHES, format_position
 from triplewire.model.clock import Backoff, Clock, SystemClock
-from triplewire.model.errors import Unavailable
+from triplewire.model.errors import TriplewireError, Unavailable
 from triplewire.spark.jobs.exchange import BLOCK_BYTES
 from triplewire.spark.jobs.ports import JobPorts
 from triplewire.spark.jobs.source import BLOCK_EVENTS, plan_batch
 from triplewire.spark.jobs.workers import freeze_heap, hide_pandas
-from triplewire.storage.outbox import OutboxLane
+from triplewire.storage.outbox import OutboxLane, OutboxPart
+from triplewire.storage.registry.ontologies import BATCH_EVENTS
 from triplewire.storage.registry.ports import Registry
 from triplewire.storage.registry.subscriptions import LANE, Lane, lane_to_value
 
@@ -50,6 +56,10 @@ hundred usual ones take together."""
 
 LANE_REPORTS: Final = 3
 """Reports in a row in which a shape is expensive before it goes to the slow lane, where it stays."""
+
+AHEAD_POSITIONS: Final = BATCH_EVENTS
+"""Positions by which a task may be ahead of the slowest one of its job. The index keeps what ended so far back; a task
+that is further behind would have it built anew, again and again."""
 
 REPORT_SECONDS: Final = 1.0
 """Time between two reports of a task."""
@@ -92,65 +102,74 @@ def move_to_slow_lane(registry: Registry, expensive: Mapping[str, float]) -> Non
 
 
 class MatchTask:
-    """Matches the events of a log, block by block, into one lane of the outbox. It begins at the head of the lane."""
+    """Matches the events of a log into one part of a lane of the outbox. It begins at the head of the part."""
 
     def __init__(
         self,
         ports: JobPorts,
-        lane: OutboxLane,
-        after: int,
+        part: OutboxPart,
         clock: Clock,
         tracer: Tracer | None = None,
         *,
         block_events: int = BLOCK_EVENTS,
     ) -> None:
-        """`after` is where a lane begins that has no head yet."""
+        """Raises Conflict if the lane was divided anew."""
         from triplewire.spark.jobs.match import open_matcher  # slow to import, and the driver does without
 
-        self._log, self._registry, self._outbox = ports.open_log(), ports.open_registry(), ports.open_outbox(lane)
-        self._matcher = open_matcher(ports, lane)
-        self._lane = lane
+        self._log, self._outbox = ports.open_log(), ports.open_outbox("")
+        self._matcher = open_matcher(ports, part.lane)
+        self._part = part
         self._clock = clock
         self._tracer = tracer
         self._tracker = CostTracker()
         self._block_events = block_events
-        self._position = self._outbox.head(lane) or after
+        self._progress = self._outbox.progress(part)
         self._blocks = self._events = self._unsettled = 0
         self._cpu = 0.0
         self._limits = Counter[str]()
+        self._expensive: dict[str, float] = {}
         self._settled = clock.ticks()
 
     def step(self) -> bool:
-        """Match the next block; return whether there was one. As much as waits is one block, up to a limit."""
-        began, cpu = now_ns(), time.thread_time()
-        through = plan_batch(self._log, self._position, self._block_events, BLOCK_BYTES)
-        if through <= self._position:
+        """Match what waits in the blocks of this part, up to a limit; return whether there was anything."""
+        began, cpu, after = now_ns(), time.thread_time(), self._progress.head
+        through = self._plan(after)
+        if through <= after:
             return False
-        entries = self._log.read(self._position, through, self._block_events)
+        entries = self._read(after, through)
         matches = MATCHES.empty_table()
         if entries.num_rows:
             matches = self._matcher.match(entries.select(MATCHED_COLUMNS))
         # Before the write: edges may deliver the matches before it returns.
         self._trace(entries, through, began)
-        # The end of a block is its number: a block that another task has written is not written again.
-        self._outbox.write(through, through, matches, self._lane)
+        self._progress = self._outbox.write_part(self._part, after, through, matches)
         self._count(entries, matches, time.thread_time() - cpu)
-        self._position = through
         return True
 
     def report(self) -> dict[str, Any]:
-        """Return the figures since the task began. Shapes that have become too expensive leave the main lane."""
+        """Return the figures since the task began, with the shapes that were too expensive and their cost."""
         seconds, self._settled = self._clock.ticks() - self._settled, self._clock.ticks()
-        expensive = self._tracker.settle(self._matcher.spent(), self._unsettled, seconds)
-        move_to_slow_lane(self._registry, expensive)
+        self._expensive |= self._tracker.settle(self._matcher.spent(), self._unsettled, seconds)
         self._unsettled = 0
         return {
-            "position": self._position,
+            "position": self._progress.head,
             "blocks": self._blocks,
             "events": self._events,
             "cpu": self._cpu,
             "limits": dict(self._limits),
+            "expensive": self._expensive,
         }
+
+    def _plan(self, after: int) -> int:
+        """Return the position up to which to match next. Positions of other parts are among those up to there."""
+        through = plan_batch(self._log, after, self._part.count * self._block_events, BLOCK_BYTES)
+        if through > self._progress.lane_head + AHEAD_POSITIONS:
+            self._progress = self._outbox.progress(self._part)
+        return min(through, self._progress.lane_head + AHEAD_POSITIONS)
+
+    def _read(self, after: int, through: int) -> pa.Table:
+        blocks = [self._log.read(first, last, self._block_events) for first, last in self._part.ranges(after, through)]
+        return blocks[0] if len(blocks) == 1 else pa.concat_tables(blocks)
 
     def _count(self, entries: pa.Table, matches: pa.Table, cpu: float) -> None:
         self._blocks += 1
@@ -174,22 +193,22 @@ class MatchTask:
 
 @dataclass(frozen=True)
 class TaskOptions:
-    """What a task of a resident job is told when it begins."""
+    """What the tasks of a resident job are told when they begin."""
 
-    lane: OutboxLane
-    after: int
+    parts: Sequence[OutboxPart]
+    """The part of each task."""
     interval: float
     """Seconds after which an idle task looks at the log although no signal came."""
-    report: Path
+    reports: Sequence[Path]
+    """The report of each task."""
 
 
 def _run_task(ports: JobPorts, options: TaskOptions, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Run until the job is cancelled. Spark notices a lost worker, and a worker a lost JVM, by a row every second."""
-    for _ in batches:
-        pass
+    ((number,),) = [batch.column(0).to_pylist() for batch in batches if batch.num_rows]
     hide_pandas()
     clock, signals = SystemClock(), ports.open_signals()
-    task = MatchTask(ports, options.lane, options.after, clock, ports.open_tracer())
+    task = MatchTask(ports, options.parts[number], clock, ports.open_tracer())
     freeze_heap()
     reported = -REPORT_SECONDS
     while True:
@@ -197,65 +216,77 @@ def _run_task(ports: JobPorts, options: TaskOptions, batches: Iterable[pa.Record
         if clock.ticks() - reported >= REPORT_SECONDS:
             reported = clock.ticks()
             report = task.report()
-            write_heartbeat(options.report, clock, "ready", report)
+            write_heartbeat(options.reports[number], clock, "ready", report)
             yield pa.record_batch([pa.array([report["position"]], pa.int64())], names=["position"])
         if not busy:
             signals.wait(options.interval)
 
 
-class ResidentJob:
-    """A job that does not end, in the driver: started again when it fails, and when it stalls."""
+@dataclass(frozen=True)
+class ResidentOptions:
+    """The options of a resident job."""
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        ports: JobPorts,
-        lane: OutboxLane,
-        after: int,
-        interval: float,
-        clock: Clock,
-        *,
-        stalled: float = STALLED_SECONDS,
-    ) -> None:
-        self.name = JOBS[lane]
+    lane: OutboxLane
+    after: int = 0
+    """The position at which a lane begins that has no head yet."""
+    tasks: int = 1
+    interval: float = 0.1
+    """Seconds after which an idle task looks at the log although no signal came."""
+    stalled: float = STALLED_SECONDS
+
+
+class ResidentJob:
+    """A job that does not end, in the driver: started again when it fails, and when one of its tasks stalls."""
+
+    def __init__(self, spark: SparkSession, ports: JobPorts, options: ResidentOptions, clock: Clock) -> None:
+        self.name = JOBS[options.lane]
         self.restarts = 0
         """How often it was started again."""
         self._spark = spark
+        self._ports = ports
+        self._options = options
         self._clock = clock
-        self._stalled = int(stalled * 1_000_000)
-        self._report = ports.reports / f"{self.name}.json"
-        self._report.parent.mkdir(parents=True, exist_ok=True)
-        self._report.unlink(missing_ok=True)
+        self._registry = ports.open_registry()
+        self._reports = [ports.reports / f"{self.name}-{number}.json" for number in range(options.tasks)]
+        ports.reports.mkdir(parents=True, exist_ok=True)
+        self._remove_reports()
         self._started = clock.now()
         self._cpu, self._limits = 0.0, Counter[str]()
         """Totals of tasks that have ended."""
         self._failures = 0
         self._failure: Exception | None = None
         self._stopping = Flag()
-        self._function = partial(_run_task, ports, TaskOptions(lane, after, interval, self._report))
         self._thread = Thread(target=self._run, name=self.name, daemon=True)
         self._thread.start()
 
     def check(self) -> None:
-        """Start the job again if its task has stalled. Raises Unavailable if it failed too often."""
+        """Start the job again if a task has stalled, and move shapes that tasks found too expensive. Raises Unavailable
+        if the job failed too often."""
         if self._failures >= RESTARTS or not self._thread.is_alive():
             raise Unavailable(f"the {self.name} job ended: {self._failure}")
-        alive = max(self._started, self.last_report().at)
-        if self._clock.now() - alive > self._stalled:
-            logger.error(
-                "the %s job has made no progress for %.0f s and is started again", self.name, self._stalled / 1e6
-            )
+        reports = self._read_reports()
+        alive = max(self._started, min(each.at for each in reports))
+        if self._clock.now() - alive > self._options.stalled * 1_000_000:
+            stalled = [number for number, each in enumerate(reports) if each.at <= alive]
+            logger.error("tasks %s of the %s job made no progress; it is started again", stalled, self.name)
             self._started = self._clock.now()
             self._cancel()
-
-    def last_report(self) -> Heartbeat:
-        return read_heartbeat(self._report)
+        self._move_expensive(reports)
 
     def figures(self) -> dict[str, Any]:
         """Return the position and the totals of all tasks of the job, for the heartbeat of the pipeline."""
-        last = self.last_report().detail
-        limits = self._limits + Counter(last.get("limits", {}))
-        return {**last, "limits": dict(limits), "cpu": self._cpu + last.get("cpu", 0.0), "restarts": self.restarts}
+        details = [each.detail for each in self._read_reports()]
+        positions = [each["position"] for each in details if each]
+        totals = {name: sum(each.get(name, 0) for each in details) for name in ("blocks", "events", "cpu")}
+        limits = sum((Counter(each.get("limits", {})) for each in details), self._limits)
+        return {
+            **totals,
+            "position": min(positions, default=0),
+            "cpu": self._cpu + totals["cpu"],
+            "limits": dict(limits),
+            "tasks": len(positions),
+            "restarts": self.restarts,
+        }
 
     def stop(self) -> None:
         """Cancel the job, and wait until its thread has ended."""
@@ -269,23 +300,51 @@ class ResidentJob:
 
     def _run(self) -> None:
         context = self._spark.sparkContext
-        context.setJobGroup(self.name, f"resident task of {self.name}", interruptOnCancel=True)
+        context.setJobGroup(self.name, f"resident tasks of {self.name}", interruptOnCancel=True)
         context.setLocalProperty("spark.scheduler.pool", self.name)
         while not self._stopping.is_set() and self._failures < RESTARTS:
             before = self._clock.now()
             try:
-                rows = self._spark.range(0, 1, 1, 1).mapInArrow(self._function, "position long")
-                rows.write.format("noop").mode("overwrite").save()
+                self._run_tasks()
             except Exception as error:
                 self._failure = error
             if self._stopping.is_set():
                 return
-            last = self.last_report()
-            self._failures = 1 if last.at > before else self._failures + 1
-            self.restarts += 1
-            self._cpu += last.detail.get("cpu", 0.0)
-            self._limits.update(last.detail.get("limits", {}))
-            self._report.unlink(missing_ok=True)
+            self._add_totals(before)
             logger.warning("the %s job is started again: %s", self.name, str(self._failure)[:500])
             self._started = self._clock.now()
             self._stopping.wait(_RESTART_PAUSE.seconds(self._failures))
+
+    def _run_tasks(self) -> None:
+        """Run the tasks until they are cancelled, or one of them fails. Those of an earlier run that are still there
+        cannot write from here on."""
+        options = self._options
+        parts = self._ports.open_outbox("").divide(options.lane, options.tasks, options.after)
+        function = partial(_run_task, self._ports, TaskOptions(parts, options.interval, self._reports))
+        rows = self._spark.range(0, options.tasks, 1, options.tasks).mapInArrow(function, "position long")
+        rows.write.format("noop").mode("overwrite").save()
+
+    def _add_totals(self, before: int) -> None:
+        """Add the last reports of tasks that began at a time. A job with a task that did not report has failed."""
+        reports = self._read_reports()
+        self._failures = 1 if all(each.at > before for each in reports) else self._failures + 1
+        self.restarts += 1
+        for each in reports:
+            self._cpu += each.detail.get("cpu", 0.0)
+            self._limits.update(each.detail.get("limits", {}))
+        self._remove_reports()
+
+    def _move_expensive(self, reports: Iterable[Heartbeat]) -> None:
+        """Move shapes that tasks found too expensive. The driver does it, since there is one: a shape that two tasks
+        move at the same time would have two positions, and matches in between would be lost."""
+        try:
+            move_to_slow_lane(self._registry, ChainMap(*(each.detail.get("expensive", {}) for each in reports)))
+        except TriplewireError as error:
+            logger.warning("expensive shapes were not moved to the slow lane yet: %s", error)
+
+    def _read_reports(self) -> list[Heartbeat]:
+        return [read_heartbeat(each) for each in self._reports]
+
+    def _remove_reports(self) -> None:
+        for each in self._reports:
+            each.unlink(missing_ok=True)
