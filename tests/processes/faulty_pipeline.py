@@ -89,6 +89,9 @@ class DeadlyOutbox:
     def head(self, lane: OutboxLane = OutboxLane.FAST) -> int:
         return self.outbox.head(lane)
 
+    def sync(self) -> None:
+        self.outbox.sync()
+
     def trim(self, before: int) -> int:
         return self.outbox.trim(before)
 

@@ -128,8 +128,10 @@ class Outbox(Protocol):
     """
 
     def write(self, batch: int, position: int, matches: pa.Table, lane: OutboxLane = OutboxLane.FAST) -> None:
-        """Store the matches of a batch that ends at `position`; return only when they are durable.
+        """Store the matches of a batch that ends at `position`.
 
+        Answers of continuous queries are durable when it returns. A power failure may take the newest batches of the
+        other lanes, heads included: they are matched again, with the same result, and `sync` makes them durable.
         A batch that was written before is left as it is, and matches at or below the head are dropped: no match is
         handed out twice, whether a batch is replayed or a new run begins further back. Raises StorageFull.
         """
@@ -158,6 +160,9 @@ class Outbox(Protocol):
 
     def head(self, lane: OutboxLane = OutboxLane.FAST) -> int:
         """The position up to which everything was matched; 0 before the first batch."""
+
+    def sync(self) -> None:
+        """Make everything that was written durable. Raises StorageFull."""
 
     def trim(self, before: int) -> int:
         """Drop chunks of all lanes that end below a position; return their number."""
@@ -238,13 +243,16 @@ class SqliteOutbox:
         self._clock = clock
         self._chunk_bytes = chunk_bytes
         self._database = sqlite.Database(path, _SCHEMA)
+        self._matches = sqlite.Database(path, _SCHEMA, durable=False)
+        """The same file for matches: they follow from the log, and a sync would delay each by some milliseconds."""
         self._merged: dict[OutboxLane, int] = {}
         """Positions up to which no chunks are left to be merged."""
 
     def write(self, batch: int, position: int, matches: pa.Table, lane: OutboxLane = OutboxLane.FAST) -> None:
         head = self.head(lane)
         chunks = self._encode(matches, head, position)
-        with self._database.writing() as connection:
+        database = self._database if lane is OutboxLane.CONTINUOUS else self._matches
+        with database.writing() as connection:
             (done,) = connection.execute(_BATCH, (lane, self._run)).fetchone() or (-1,)
             if batch <= done:
                 return
@@ -294,6 +302,9 @@ class SqliteOutbox:
             (head,) = connection.execute(_HEAD, (lane,)).fetchone() or (0,)
         return int(head)
 
+    def sync(self) -> None:
+        self._database.sync()
+
     def trim(self, before: int) -> int:
         with self._database.writing() as connection:
             return connection.execute(_TRIM, (before,)).rowcount
@@ -329,6 +340,7 @@ class SqliteOutbox:
 
     def close(self) -> None:
         self._database.close()
+        self._matches.close()
 
     def _erase_chunk(self, lane: OutboxLane, position: int, erased: Positions) -> int:
         """Each chunk is a transaction of its own, so that no batch waits for long."""
@@ -443,6 +455,9 @@ class MemoryOutbox:
 
     def head(self, lane: OutboxLane = OutboxLane.FAST) -> int:
         return self._lanes[lane].head
+
+    def sync(self) -> None:
+        """Memory has nothing to sync."""
 
     def trim(self, before: int) -> int:
         dropped = 0

@@ -33,8 +33,6 @@ _RETRY_SECONDS = 0.005
 PRAGMAS = (
     # Rows of some 600 bytes fill pages of 4 KiB well; larger pages make the commit of a single event dearer.
     "PRAGMA page_size = 4096",
-    # Acknowledged means durable: the write-ahead log is synced at every commit.
-    "PRAGMA synchronous = FULL",
     # A commit past this many pages copies them into the file: 16 MiB makes that rare and keeps reading fast.
     "PRAGMA wal_autocheckpoint = 4096",
     # After a burst the write-ahead log gives its disk space back.
@@ -92,12 +90,17 @@ class Database:
         lock_seconds: float = LOCK_SECONDS,
         wal_bytes: int = WAL_BYTES,
         readers_seconds: float = _READERS_SECONDS,
+        durable: bool = True,
     ) -> None:
-        """Open the file; create it, and the tables and indexes of `schema` (SQL by name) that are missing in it."""
+        """Open the file; create it, and the tables and indexes of `schema` (SQL by name) that are missing in it.
+
+        Commits that are not `durable` survive the end of any process; a power failure may take the newest of them.
+        """
         self.path = path
         self._idle: list[sqlite3.Connection] = []
         self._write_lock = _write_locks.setdefault(path.absolute(), _WriteLock())
         self._lock_seconds = lock_seconds
+        self._durable = durable
         self._readers_seconds = readers_seconds
         self._signals = SignalSender(signal_folder(path))
         self._wal = path.with_name(path.name + "-wal")
@@ -139,6 +142,11 @@ class Database:
         if busy:
             raise Unavailable(f"{self.path.name}: the write-ahead log cannot be emptied while it is read or written")
 
+    def sync(self) -> None:
+        """Make all commits durable. Raises StorageFull."""
+        with self._lend(_WRITING) as connection:
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+
     def close(self) -> None:
         """Close idle connections. The last process to close a file moves its write-ahead log into it."""
         while self._idle:
@@ -173,7 +181,7 @@ class Database:
         try:
             return self._idle.pop()
         except IndexError:
-            return connect(self.path, lock_seconds=self._lock_seconds)
+            return connect(self.path, lock_seconds=self._lock_seconds, durable=self._durable)
 
     def _shorten_wal(self, connection: sqlite3.Connection) -> None:
         """Keep the write-ahead log short: SQLite starts it over only when no reader uses it."""
@@ -192,8 +200,11 @@ class Database:
         return [name for name in schema if name not in present]
 
 
-def connect(path: Path, mode: str = "rwc", *, lock_seconds: float = LOCK_SECONDS) -> sqlite3.Connection:
-    """Open a connection with our pragmas and without implicit transactions; `mode` is that of SQLite's file URIs."""
+def connect(
+    path: Path, mode: str = "rwc", *, lock_seconds: float = LOCK_SECONDS, durable: bool = True
+) -> sqlite3.Connection:
+    """Open a connection with our pragmas and without implicit transactions; `mode` is that of SQLite's file URIs. A
+    durable one syncs the write-ahead log at every commit."""
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}",
         uri=True,
@@ -204,6 +215,7 @@ def connect(path: Path, mode: str = "rwc", *, lock_seconds: float = LOCK_SECONDS
     try:
         for pragma in PRAGMAS:
             connection.execute(pragma)
+        connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
         _enable_wal(connection, lock_seconds)
     except sqlite3.Error:
         connection.close()

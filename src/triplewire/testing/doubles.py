@@ -156,6 +156,9 @@ class FaultyOutbox:
     def head(self, lane: OutboxLane = OutboxLane.FAST) -> int:
         return self._outbox.head(lane)
 
+    def sync(self) -> None:
+        self._outbox.sync()
+
     def trim(self, before: int) -> int:
         return self._outbox.trim(before)
 

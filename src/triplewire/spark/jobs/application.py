@@ -178,6 +178,8 @@ class PipelineApplication:
         log, outbox = self.ports.open_log(), self.ports.open_outbox("")
         done = min(outbox.head(), self.ports.open_lake().files().position)
         try:
+            # Matches that a power failure takes are made again from the log.
+            outbox.sync()
             log.trim(LogRetention(LOG_AGE_SECONDS, LOG_BYTES), before=done)
             oldest = min(log.begin(), done)
             outbox.trim(before=oldest)
