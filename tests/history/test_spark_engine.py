@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.history.policed import World, snapshot
+from tests.spark.sessions import SMALL_QUERIES, local_session
 from tests.storage.lake.layouts import everywhere
 from tests.storage.lake.terms import place, rows_of
 from tests.storage.lake.test_delta import entries
@@ -33,15 +32,10 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[1]").appName("lake")
-    for name, value in {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1"}.items():
-        builder = builder.config(name, value)
-    made = builder.getOrCreate()
-    query_engine.configure_session(made)
-    yield made
-    made.stop()
+def session() -> Iterator[SparkSession]:
+    with local_session("lake", "local[1]", SMALL_QUERIES) as made:
+        query_engine.configure_session(made)
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -9,20 +9,13 @@ from tests.conformance.engines import relations
 from tests.conformance.engines.answers import answer
 from tests.conformance.engines.duckdb import refuse
 from tests.conformance.results import Answer
+from tests.spark.sessions import SMALL_QUERIES
 from triplewire.spark import query_engine
 from triplewire.spark.session import start_session
 from triplewire.sparql import compile_query, parse_query
 from triplewire.sparql.queries import ensure_recursion_limit
 
 _VIEWS = ("quads", "events")
-
-SMALL_QUERIES = {
-    # Hundreds of queries over a few rows: to compile Java code for each takes most of the time. Others do compile it.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "1",
-}
 
 
 class Spark:

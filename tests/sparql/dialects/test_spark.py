@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.spark.sessions import local_session
 from tests.sparql import test_functions, test_queries
 from tests.sparql.compiler import test_aggregates
 from tests.sparql.expression_tables import compiled, normal
@@ -31,19 +30,9 @@ CHUNK = 80
 @pytest.fixture(scope="module")
 def session() -> Iterator[SparkSession]:
     """Run with Spark's default settings, but for times, which have no zone in our tables."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.shuffle.partitions": "1",
-        "spark.sql.timestampType": "TIMESTAMP_NTZ",
-    }
-    builder = SparkSession.builder.master("local[1]").appName("sparql")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    yield session
-    session.stop()
+    settings = {"spark.sql.shuffle.partitions": "1", "spark.sql.timestampType": "TIMESTAMP_NTZ"}
+    with local_session("sparql", "local[1]", settings) as made:
+        yield made
 
 
 def views(session: SparkSession, world: World) -> None:
