@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
+# Some images ask Python to keep no bytecode: then each of the hundreds of processes that tests start compiles all modules.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: setup run test quick explore unit fuzz fuzz-http lint lock clean
 
 setup: $(STAMP)

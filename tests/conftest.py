@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
+import re
 import subprocess
 import sys
 import textwrap
@@ -21,6 +23,34 @@ ensure_recursion_limit()
 
 SLOW = frozenset((Path(__file__).parent / "slow.txt").read_text().split())
 """Files with tests that `make quick` leaves out: it takes a minute without them, several with them."""
+
+
+_OWN_PROCESS = re.compile(r"pytest\.mark\.(spark|processes)\b")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import files of which `-m` leaves no test: half of them for `make quick`, nearly all for the tests with
+    processes, in every worker."""
+    if collection_path.suffix != ".py":
+        return None
+    wanted = config.option.markexpr
+    slow = collection_path.relative_to(config.rootpath).as_posix() in SLOW
+    if slow and wanted.startswith("not slow"):
+        return True
+    if wanted == "spark or processes" and not _OWN_PROCESS.search(collection_path.read_text()):
+        return True
+    return None
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector the ten thousand tests and the modules under them, and let it run less often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
+
+
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

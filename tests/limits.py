@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from itertools import zip_longest
 from pathlib import Path
@@ -28,8 +29,13 @@ class Limit:
         return found
 
 
-def find_limits() -> Iterator[Limit]:
+@cache
+def find_limits() -> tuple[Limit, ...]:
     """The limits of all modules, in the order of modules. A limit without a reason has an empty one."""
+    return tuple(_read_limits())
+
+
+def _read_limits() -> Iterator[Limit]:
     for path in sorted(ROOT.rglob("*.py")):
         module = ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)
         body = ast.parse(path.read_text()).body

@@ -6,7 +6,7 @@ from collections import Counter
 
 from tests.limits import find_limits
 
-LIMITS = list(find_limits())
+LIMITS = find_limits()
 
 
 def test_every_limit_has_a_reason() -> None:
