@@ -112,8 +112,10 @@ class MatchTask:
         tracer: Tracer | None = None,
         *,
         block_events: int = BLOCK_EVENTS,
+        ahead: int = AHEAD_POSITIONS,
     ) -> None:
-        """Raises Conflict if the lane was divided anew."""
+        """`ahead` is by how many positions it may be ahead of the slowest task. Raises Conflict if the lane was divided
+        anew."""
         from triplewire.spark.jobs.match import open_matcher  # slow to import, and the driver does without
 
         self._log, self._outbox = ports.open_log(), ports.open_outbox("")
@@ -123,6 +125,7 @@ class MatchTask:
         self._tracer = tracer
         self._tracker = CostTracker()
         self._block_events = block_events
+        self._ahead = ahead
         self._progress = self._outbox.progress(part)
         self._blocks = self._events = self._unsettled = 0
         self._cpu = 0.0
@@ -163,9 +166,9 @@ class MatchTask:
     def _plan(self, after: int) -> int:
         """Return the position up to which to match next. Positions of other parts are among those up to there."""
         through = plan_batch(self._log, after, self._part.count * self._block_events, BLOCK_BYTES)
-        if through > self._progress.lane_head + AHEAD_POSITIONS:
+        if through > self._progress.lane_head + self._ahead:
             self._progress = self._outbox.progress(self._part)
-        return min(through, self._progress.lane_head + AHEAD_POSITIONS)
+        return min(through, self._progress.lane_head + self._ahead)
 
     def _read(self, after: int, through: int) -> pa.Table:
         blocks = [self._log.read(first, last, self._block_events) for first, last in self._part.ranges(after, through)]
