@@ -48,12 +48,13 @@ def pipeline(
     events: Annotated[int, typer.Option(help="Events of five quads to publish in batches.", min=1_000)] = 50_000,
     subscriptions: Annotated[int, typer.Option(help="Subscriptions, of ten shapes.", min=1)] = 1_000,
     soak: Annotated[float, typer.Option(help="Seconds of a further run at half of the top rate.", min=0)] = 0.0,
+    tasks: Annotated[int, typer.Option(help="Tasks that match at the same time.", min=1)] = 1,
     json: Json = False,
 ) -> None:
     """The whole path: publish, log, match, deliver, and store."""
-    from bench.pipeline import run
+    from bench.pipeline import PipelineWorkload, run
 
-    show(run(events, subscriptions, soak, say), "pipeline", json=json)
+    show(run(PipelineWorkload(events, subscriptions, soak, tasks), say), "pipeline", json=json)
 
 
 @benches.command()

@@ -276,17 +276,35 @@ class PipelineRun:
         }
 
 
-def run(events: int, subscriptions: int, soak: float, say: Say) -> Report:
-    """Measure the whole path. `soak` is a number of seconds at half the top rate; 0 leaves it out."""
+@dataclass(frozen=True)
+class PipelineWorkload:
+    """The size of a run."""
+
+    events: int
+    subscriptions: int
+    soak: float
+    """Seconds at half the top rate; 0 leaves them out."""
+    tasks: int
+    """Tasks that match at the same time."""
+
+
+def run(workload: PipelineWorkload, say: Say) -> Report:
+    """Measure the whole path."""
     machine = Machine()
     say("starting the broker")
-    with start_broker() as broker:
-        report = uvloop.run(_measure(broker, events, subscriptions, soak, say))
+    with start_broker(match_tasks=workload.tasks) as broker:
+        report = uvloop.run(_measure(broker, workload, say))
     return {**report, "reference_ms": machine.reference()}
 
 
-async def _measure(broker: Broker, events: int, subscriptions: int, soak: float, say: Say) -> Report:
-    report: Report = {"events": events, "subscriptions": subscriptions, "ready_s": round(broker.ready_seconds, 1)}
+async def _measure(broker: Broker, workload: PipelineWorkload, say: Say) -> Report:
+    events, subscriptions, soak = workload.events, workload.subscriptions, workload.soak
+    report: Report = {
+        "events": events,
+        "subscriptions": subscriptions,
+        "tasks": workload.tasks,
+        "ready_s": round(broker.ready_seconds, 1),
+    }
     say("idle")
     report["idle"] = await _measure_idle(broker)
     async with AsyncClient(broker.settings.url) as client:

@@ -159,7 +159,7 @@ class World:
             case "edge":
                 self.edge.step(tasks.lane, 1 + number % 3)
             case "merge":
-                self.outbox.merge(self.outbox.head())
+                self.outbox.merge(self.log.head())
 
     def make_event(self) -> Event:
         self.events += 1
