@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from triplewire.model.clock import SystemClock
 from triplewire.model.errors import TriplewireError
 from triplewire.service.processes import ChildProcess
 from triplewire.storage.log.sqlite import SqliteLog
+from triplewire.storage.outbox import PART_POSITIONS
 from triplewire.storage.registry.sqlite import SqliteRegistry
 from triplewire.storage.registry.subscriptions import LANE, SUBSCRIPTION
 from triplewire.testing import event
@@ -75,13 +77,15 @@ async def faulty_pipeline(settings: Settings, point: str) -> asyncio.subprocess.
 
 @pytest.mark.timeout(400)
 async def test_a_pipeline_that_is_killed_repeats_nothing_and_leaves_nothing_out(settings: Settings) -> None:
+    """Each time it is started with another number of tasks."""
     async with edge(settings) as (_, client):
         made = await client.subscribe(EVERYTHING, kind="bindings")
         number = 0
-        for point in ("before-fast", "after-fast", "before-lake", "after-lake"):
-            await client.publish("crash", [event(each) for each in range(number, number + 50)])
-            number += 50
-            pipeline = await faulty_pipeline(settings, point)
+        for point, tasks in (("before-fast", 1), ("after-fast", 3), ("before-lake", 2), ("after-lake", 1)):
+            count = 50 + 3 * PART_POSITIONS * (tasks > 1)
+            await client.publish("crash", [event(each) for each in range(number, number + count)])
+            number += count
+            pipeline = await faulty_pipeline(replace(settings, match_tasks=tasks), point)
             assert await pipeline.wait() == -signal.SIGKILL, point
         receipt = await client.publish("crash", [event(number)])
         pipeline = await faulty_pipeline(settings, "never")
@@ -95,17 +99,23 @@ async def test_a_pipeline_that_is_killed_repeats_nothing_and_leaves_nothing_out(
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("point", ["worker-before-fast", "worker-after-fast"])
-async def test_a_worker_that_is_killed_is_replaced_and_repeats_nothing(settings: Settings, point: str) -> None:
-    """The pipeline itself goes on: only its task is started again."""
+@pytest.mark.parametrize(
+    ("point", "tasks", "count"),
+    [("worker-before-fast", 1, 50), ("worker-after-fast", 1, 50), ("worker-after-fast", 3, 3 * PART_POSITIONS)],
+)
+async def test_a_worker_that_is_killed_is_replaced_and_repeats_nothing(
+    settings: Settings, point: str, tasks: int, count: int
+) -> None:
+    """The pipeline itself goes on: only its tasks are started again."""
+    settings = replace(settings, match_tasks=tasks)
     async with edge(settings) as (_, client):
         made = await client.subscribe(EVERYTHING, kind="bindings")
         pipeline = await faulty_pipeline(settings, point)
-        for number in range(0, 200, 50):
-            receipt = await client.publish("crash", [event(each) for each in range(number, number + 50)])
+        for number in range(0, 4 * count, count):
+            receipt = await client.publish("crash", [event(each) for each in range(number, number + count)])
             await until_stored(client, receipt["last"])
         (heard,) = await hear_all(settings.url, [made["id"]])
-        assert [each["event"] for each in heard] == [event(each).id for each in range(200)]
+        assert [each["event"] for each in heard] == [event(each).id for each in range(4 * count)]
         assert len([*settings.data.glob("killed-*")]) == WORKER_KILLS
         pipeline.terminate()
         assert await pipeline.wait() == 0

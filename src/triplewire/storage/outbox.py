@@ -144,11 +144,12 @@ class Outbox(Protocol):
         """
 
     def write_part(self, part: OutboxPart, after: int, position: int, matches: pa.Table) -> PartProgress:
-        """Store the matches of the positions p of a part with `after < p <= position`; return only when they are
-        durable. `after` is the head of the part as the caller knows it.
+        """Store the matches of the positions p of a part with `after < p <= position`. `after` is the head of the part
+        as the caller knows it.
 
-        Matches at or below the head are dropped, so that a part may have two writers for a while. Raises Conflict if
-        the lane was divided anew, StorageFull.
+        Matches at or below the head are dropped, so that a part may have two writers for a while. A power failure may
+        take the newest, heads included, until `sync` has made them durable. Raises Conflict if the lane was divided
+        anew, StorageFull.
         """
 
     def progress(self, part: OutboxPart) -> PartProgress:
@@ -277,7 +278,7 @@ class SqliteOutbox:
 
     def write_part(self, part: OutboxPart, after: int, position: int, matches: pa.Table) -> PartProgress:
         chunks = self._encode_part(part, after, position, matches)
-        with self._database.writing() as connection:
+        with self._matches.writing() as connection:
             head = _read_progress(connection, part).head
             if head != after:
                 chunks = self._encode_part(part, head, position, matches)
