@@ -19,7 +19,11 @@ RETRY_SECONDS: Final = 1.0
 """Pause after a step that failed."""
 
 SHORTEST_SECONDS: Final = 0.003
-"""Pause between two steps, however often the worker is woken: many small publications then share one step."""
+"""Least pause between two steps, however often the worker is woken. It is as long as the step took, so that a worker
+takes half of the time at most, and under load more publications share a step."""
+
+LONGEST_SECONDS: Final = 0.02
+"""Longest such pause."""
 
 logger = logging.getLogger(__name__)
 
@@ -117,8 +121,9 @@ class Worker:
                 await self._task
 
     async def _run(self) -> None:
-        due = self._watch is not None
+        due, ticks = self._watch is not None, asyncio.get_running_loop().time
         while True:
+            began = ticks()
             changed = self._watch is not None and self._watch.changed()
             if (self._wakeup.take() or changed or due) and not await self._succeeds():
                 due = True
@@ -126,7 +131,7 @@ class Worker:
                 continue
             due = self._watch is None
             if self._wakeup.is_set:
-                await asyncio.sleep(SHORTEST_SECONDS)
+                await asyncio.sleep(min(max(SHORTEST_SECONDS, ticks() - began), LONGEST_SECONDS))
             else:
                 await self._wakeup.wait(self._seconds)
 

@@ -41,7 +41,7 @@ from triplewire.matching.index.memberships import hides_few_events
 from triplewire.matching.index.store import IndexGenerations, IndexStore
 from triplewire.matching.tables import OntologyClosure
 from triplewire.matching.visibility import find_redacted
-from triplewire.model import MATCHES
+from triplewire.model import NO_MATCHES
 from triplewire.model.events import drop_opaque_payloads
 from triplewire.security.visibility import Visibility
 from triplewire.storage.registry.ontologies import BATCH_EVENTS
@@ -117,7 +117,7 @@ class Matcher:
             except StaleIndex:
                 # Another process has started a new generation: the results so far have group numbers of the old one.
                 continue
-        return MATCHES.empty_table()
+        return NO_MATCHES
 
     def spent(self) -> dict[str, float]:
         """The CPU seconds that the evaluators took for each shape since the last call."""
@@ -130,8 +130,7 @@ class Matcher:
     def learn(self, through: int, first: int | None = None) -> None:
         """Index the registry up to a position, and keep ended subscriptions that events from position `first` on can
         concern. Raises StorageFull."""
-        header = self._index.files.header
-        if header["version"] < through or (first is not None and first < header["horizon"]):
+        if self._is_behind(through) or (first is not None and first < self._index.files.header["horizon"]):
             self._index_changes(through, first)
         memory_fence()
         try:
@@ -149,13 +148,21 @@ class Matcher:
             self._read()
         away = frozenset(shape for shape, since in self._lanes.items() if since < first)
         changed = [each.position for each in self._pending if each.kind not in (SHAPE, SUBSCRIPTION)]
-        found, start = [MATCHES.empty_table()], 0
+        found, start = [NO_MATCHES], 0
         for through in [*(position - 1 for position in changed if first < position <= last), last]:
             self._catch_up(through, first)
             stop = int(np.searchsorted(positions, through, "right"))
             found.append(self._match_stage(entries.slice(start, stop - start), away))
             start = stop
         return pa.concat_tables(found)
+
+    def _is_behind(self, through: int) -> bool:
+        """Must the index learn something up to a position? Where the registry has no changes, only now and then, so
+        that ended subscriptions are forgotten."""
+        version = int(self._index.files.header["version"])
+        if through - version > BATCH_EVENTS:
+            return True
+        return through > version and bool(self._registry.changes(version, through, 1))
 
     def _index_changes(self, through: int, first: int | None) -> None:
         """Index changes in chunks, each of which is published as a whole."""

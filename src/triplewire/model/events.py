@@ -172,6 +172,8 @@ the terms of each solution instead, null where a variable is unbound. Both are n
 bindings. `limit` names the limit, one of `LimitReached`, that a subscription has reached on the event: such a row says
 nothing else. It is null in all others."""
 
+NO_MATCHES: pa.Table = MATCHES.empty_table()
+
 
 STREAM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]*")
 """Names stand in URLs, so no character in them may need escaping."""

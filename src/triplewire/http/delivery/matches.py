@@ -24,7 +24,7 @@ from triplewire.http.delivery.subscriptions import RegistryCache, SubscriptionCa
 from triplewire.http.delivery.topics import LiveTopic, TopicHistory
 from triplewire.http.formats.messages import LANE_CHANGED, NO_FRAMES, Frames, MessageFormat
 from triplewire.http.formats.notifications import MatchGroup, MatchSelector, MatchSolutions, Renderer, group_matches
-from triplewire.model import MATCHES, START, Subscription
+from triplewire.model import START, Subscription
 from triplewire.model.errors import Unavailable
 from triplewire.storage.log.ports import EdgeLog
 from triplewire.storage.outbox import Outbox, OutboxChunk, OutboxLane
@@ -76,14 +76,8 @@ class MatchSource(Generic[Known]):
     async def step(self) -> None:
         """Deliver every new chunk, then end the listeners of queries that have ended. Nothing is read while there is no
         client."""
-        # The registry as it is known after this is at least as new as the one that the chunks were matched with.
-        head = await self._context.threads.run(self._outbox.head, self.lane)
-        await self.queries.refresh()
-        while not self.topic.is_empty and self.topic.position < head:
-            await self._deliver(await self._context.threads.run(self._read, self.topic.position, head))
-            self.topic.settle()
-        self.topic.position = max(self.topic.position, head)
-        self.topic.settle()
+        while await self._deliver_page():
+            pass
         for made in self.queries.leaving(self.topic, slow=self.is_slow):
             self.topic.finish(made, LANE_CHANGED)
         for each in self.queries.ended():
@@ -99,9 +93,25 @@ class MatchSource(Generic[Known]):
         position = self.topic.position
         return position >= until or not (await self._context.threads.run(self._log.read, position, until, 1)).num_rows
 
-    def _read(self, after: int, head: int) -> list[OutboxChunk]:
-        """Read all chunks that wait, up to a limit; without any, an empty one up to the head."""
-        return _read_chunks(self._outbox, after, self.lane) or [OutboxChunk(head, MATCHES.empty_table())]
+    async def _deliver_page(self) -> bool:
+        """Deliver what waits, up to a limit; return whether there is more."""
+        # The registry as it is known after this is at least as new as the one that the chunks were matched with.
+        page, _ = await self.queries.refresh_after(self._read)
+        if page.skipped and not self.topic.is_empty:
+            # A client came meanwhile.
+            return True
+        if page.chunks:
+            await self._deliver(page.chunks)
+        self.topic.position = max(self.topic.position, page.end)
+        self.topic.settle()
+        return page.more
+
+    def _read(self) -> _ChunkPage:
+        """Read all chunks that wait, up to a limit, unless there is no client."""
+        empty, after, head = self.topic.is_empty, self.topic.position, self._outbox.head(self.lane)
+        if empty or after >= head:
+            return _ChunkPage((), head, skipped=empty)
+        return _read_chunks(self._outbox, after, self.lane, head)
 
     async def _deliver(self, chunks: Sequence[OutboxChunk]) -> None:
         # Clients that enter from here on have these chunks from history.
@@ -176,7 +186,8 @@ class MatchHistory:
         self, selectors: Sequence[MatchSelector], cursor: int, position: int, format: MessageFormat
     ) -> tuple[Frames, int]:
         # A chunk beyond the position may have matches of a version that is not known yet.
-        chunks = [each for each in _read_chunks(self._outbox, cursor, self._lane) if each.position <= position]
+        read = _read_chunks(self._outbox, cursor, self._lane, position)
+        chunks = [each for each in read.chunks if each.position <= position]
         if not chunks:
             return NO_FRAMES, position
         matches = pa.concat_tables([each.matches for each in chunks])
@@ -197,15 +208,30 @@ class MatchHistory:
         return frames, positions[-1] if len(pages) > 1 or len(positions) == self._limit else chunk.position
 
 
-def _read_chunks(outbox: Outbox, after: int, lane: OutboxLane) -> list[OutboxChunk]:
-    """Read the chunks after a position, in a bounded number and size."""
+@dataclass(frozen=True)
+class _ChunkPage:
+    """Chunks of the outbox, and the position up to which these are all."""
+
+    chunks: Sequence[OutboxChunk]
+    end: int
+    more: bool = False
+    """Whether there may be others behind the end."""
+    skipped: bool = False
+    """Nothing was read, since there was no client."""
+
+
+def _read_chunks(outbox: Outbox, after: int, lane: OutboxLane, head: int) -> _ChunkPage:
+    """Read the chunks after a position, in a bounded number and size. `head` is that of the lane, or lower."""
+    found = outbox.read(after, STEP_CHUNKS, lane)
     chunks, size = list[OutboxChunk](), 0
-    for each in outbox.read(after, STEP_CHUNKS, lane):
+    for each in found:
         if chunks and size + each.matches.nbytes > STEP_BYTES:
             break
         chunks.append(each)
         size += each.matches.nbytes
-    return chunks
+    if len(chunks) < len(found) or len(found) == STEP_CHUNKS:
+        return _ChunkPage(chunks, chunks[-1].position, more=True)
+    return _ChunkPage(chunks, max(head, chunks[-1].position) if chunks else head)
 
 
 def _make_renderer(log: EdgeLog, matches: pa.Table, groups: Sequence[MatchGroup]) -> Renderer:

@@ -33,7 +33,7 @@ from triplewire.http.formats.notifications import (
     describe_limit,
     find_concerned,
 )
-from triplewire.http.ports import ThreadPool
+from triplewire.http.ports import Result, ThreadPool
 from triplewire.matching.index import Membership, Memberships
 from triplewire.matching.index.memberships import GroupMembers, shape_memberships
 from triplewire.matching.index.programs import Opcode
@@ -117,11 +117,17 @@ class RegistryCache(Generic[Cached]):
 
     async def refresh(self) -> bool:
         """Follow the registry; return whether an entry that is known here has ended."""
+        _, ended = await self.refresh_after(lambda: None)
+        return ended
+
+    async def refresh_after(self, read: Callable[[], Result]) -> tuple[Result, bool]:
+        """Read something, then follow the registry, so that it is known here at least as new as what was read; both in
+        one visit to a thread. Return what was read, and whether an entry that is known here has ended."""
         async with self._lock:
-            self._position, changes = await self._threads.run(self._read_changes, self._position)
+            result, (self._position, changes) = await self._threads.run(self._read_both, read, self._position)
             self._notice(changes)
             concerned = [each for each in changes if each.kind == self.kind and each.key in self._known]
-            return any([await self._change(each) for each in concerned])
+            return result, any([await self._change(each) for each in concerned])
 
     def selectors(self, made: Iterable[int], *, slow: bool = False) -> list[MatchSelector]:
         """Return the selectors of the matches, in one of the lanes, of those made at these positions."""
@@ -156,6 +162,9 @@ class RegistryCache(Generic[Cached]):
 
     def _notice(self, changes: Sequence[RegistryChange]) -> None:
         """Follow changes of other kinds."""
+
+    def _read_both(self, read: Callable[[], Result], after: int) -> tuple[Result, tuple[int, Sequence[RegistryChange]]]:
+        return read(), self._read_changes(after)
 
     def _read_changes(self, after: int) -> tuple[int, Sequence[RegistryChange]]:
         """Return the head, and the changes up to it; none while nothing is known here, since none matters then."""

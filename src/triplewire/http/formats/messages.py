@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 import pyarrow as pa
@@ -217,10 +217,17 @@ class EntryPieces:
             known = self._members[position] = b",".join(parts)
         return known
 
-    def entry(self, position: int) -> dict[str, Any]:
+    def entry(self, position: int) -> Mapping[str, Any]:
         """Return the entry as a row, its text as far as it is visible."""
-        row = {name: self._column(name)[self.rows[position]] for name in self._table.column_names}
-        return row if self._visibility is None else {**row, "text": self.text(position)}
+        return _EntryRow(self, position)
+
+    def value(self, name: str, position: int) -> Any:  # noqa: ANN401
+        """Return one field of an entry, its text as far as it is visible."""
+        return self.text(position) if name == "text" else self._column(name)[self.rows[position]]
+
+    def names(self) -> list[str]:
+        """Return the names of the fields."""
+        return list(self._table.column_names)
 
     def _origin(self, position: int) -> bytes:
         """Render `"source", "application"`, and `"headers"` for an event that has others."""
@@ -244,6 +251,25 @@ class EntryPieces:
         if name not in self._columns:
             self._columns[name] = self._table.column(name).to_pylist()
         return self._columns[name]
+
+
+class _EntryRow(Mapping[str, Any]):
+    """An entry as a row. Few fields of it are read, so that none is copied."""
+
+    __slots__ = ("_pieces", "_position")
+
+    def __init__(self, pieces: EntryPieces, position: int) -> None:
+        self._pieces = pieces
+        self._position = position
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401
+        return self._pieces.value(name, self._position)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._pieces.names())
+
+    def __len__(self) -> int:
+        return len(self._pieces.names())
 
 
 @dataclass(frozen=True, order=True)
@@ -284,8 +310,7 @@ PATHS = {"subscription": "/subscriptions/", "query": "/queries/"}
 """Paths of the resources that have notifications."""
 
 
-@dataclass(frozen=True)
-class Notification:
+class Notification(NamedTuple):
     """A match of a subscription, or an answer of a continuous query, at the position of an event."""
 
     id: str
@@ -310,10 +335,16 @@ class Notification:
 
     def members(self, pieces: EntryPieces) -> bytes:
         """Render it as the members of a JSON object."""
-        opening = render_members({self.noun: self.id, "kind": self.kind})
+        opening = _render_opening(self.noun, self.id, self.kind)
         rest = pieces.body(self.position) if self.whole else render_members(self.content)
         members = b"%b,%b" % (opening, pieces.summary(self.position))
         return b"%b,%b" % (members, rest) if rest else members
+
+
+@lru_cache(20_000)
+def _render_opening(noun: str, id: str, kind: str) -> bytes:
+    """Render the members that are the same in all notifications of a subscription."""
+    return render_members({noun: id, "kind": kind})
 
 
 def gap_notice(format: MessageFormat, asked: int, earliest: int) -> bytes:

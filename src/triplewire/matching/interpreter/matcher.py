@@ -21,7 +21,7 @@ from triplewire.matching.interpreter.patterns import match_conjunction
 from triplewire.matching.interpreter.values import Undecided
 from triplewire.matching.plans import SOLUTIONS
 from triplewire.matching.shapes import Shape
-from triplewire.model import MATCHES, Subscription
+from triplewire.model import MATCHES, NO_MATCHES, Subscription
 from triplewire.model.events import MATCHED_COLUMNS
 from triplewire.security.visibility import Visibility
 from triplewire.sparql import Conjunction, Query
@@ -134,7 +134,6 @@ def _check_count(found: list[Found]) -> list[Found]:
 
 Pair: TypeAlias = tuple[int, Subscription]
 """The index of an event in its batch, and a subscription."""
-NO_MATCHES: pa.Table = MATCHES.empty_table()
 
 
 class InterpreterBatch:

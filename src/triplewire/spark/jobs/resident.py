@@ -35,7 +35,7 @@ from pyspark.sql import SparkSession
 
 from triplewire.config.status import Heartbeat, read_heartbeat, write_heartbeat
 from triplewire.config.tracing import TRACED_EVENTS, Tracer, now_ns, parse_parents
-from triplewire.model import MATCHED_COLUMNS, MATCHES, format_position
+from triplewire.model import MATCHED_COLUMNS, NO_MATCHES, format_position
 from triplewire.model.clock import Backoff, Clock, SystemClock
 from triplewire.model.errors import TriplewireError, Unavailable
 from triplewire.spark.jobs.exchange import BLOCK_BYTES
@@ -60,6 +60,13 @@ LANE_REPORTS: Final = 3
 AHEAD_POSITIONS: Final = BATCH_EVENTS
 """Positions by which a task may be ahead of the slowest one of its job. The index keeps what ended so far back; a task
 that is further behind would have it built anew, again and again."""
+
+SMALL_BLOCK: Final = 250
+"""Events of a block below which a task rests afterwards for as long as the block took. It takes some 2 ms, whatever it
+holds, so that under load more events share one."""
+
+REST_SECONDS: Final = 0.005
+"""The longest such rest."""
 
 REPORT_SECONDS: Final = 1.0
 """Time between two reports of a task."""
@@ -128,6 +135,8 @@ class MatchTask:
         self._ahead = ahead
         self._progress = self._outbox.progress(part)
         self._blocks = self._events = self._unsettled = 0
+        self.last_events = 0
+        """Events of the last block."""
         self._cpu = 0.0
         self._limits = Counter[str]()
         self._expensive: dict[str, float] = {}
@@ -140,7 +149,7 @@ class MatchTask:
         if through <= after:
             return False
         entries = self._read(after, through)
-        matches = MATCHES.empty_table()
+        matches = NO_MATCHES
         if entries.num_rows:
             matches = self._matcher.match(entries.select(MATCHED_COLUMNS))
         # Before the write: edges may deliver the matches before it returns.
@@ -176,6 +185,7 @@ class MatchTask:
 
     def _count(self, entries: pa.Table, matches: pa.Table, cpu: float) -> None:
         self._blocks += 1
+        self.last_events = entries.num_rows
         self._events += entries.num_rows
         self._unsettled += entries.num_rows
         self._cpu += cpu
@@ -215,6 +225,7 @@ def _run_task(ports: JobPorts, options: TaskOptions, batches: Iterable[pa.Record
     freeze_heap()
     reported = -REPORT_SECONDS
     while True:
+        began = clock.ticks()
         busy = task.step()
         if clock.ticks() - reported >= REPORT_SECONDS:
             reported = clock.ticks()
@@ -223,6 +234,8 @@ def _run_task(ports: JobPorts, options: TaskOptions, batches: Iterable[pa.Record
             yield pa.record_batch([pa.array([report["position"]], pa.int64())], names=["position"])
         if not busy:
             signals.wait(options.interval)
+        elif task.last_events < SMALL_BLOCK:
+            time.sleep(min(clock.ticks() - began, REST_SECONDS))
 
 
 @dataclass(frozen=True)
