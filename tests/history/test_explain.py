@@ -74,6 +74,7 @@ def test_for_programs_it_is_json_and_says_the_same(history: HistoryExecutor) -> 
     assert "FROM quads AS " in found["sql"]
     assert (found["rows"], found["steps"]) == (2, [])
     assert found["files"] == {"read": 0, "of": 2, "copied": True}
+    assert not found["indexed"]
     assert found["compile_ms"] > 0
     assert found["run_ms"] >= 0
     assert "cached_quads" in found["engine_plan"]
@@ -162,3 +163,11 @@ def test_over_http_it_is_a_parameter(history: HistoryExecutor) -> None:
             assert (refused["status"], "text or json" in refused["detail"]) == (400, True)
 
     run(scene())
+
+
+def test_a_look_up_is_answered_from_the_index(history: HistoryExecutor) -> None:
+    text = PREFIXES + "SELECT * { :a :p ?o }"
+    assert document(history, text)["indexed"]
+    (piece,) = explained(history, text, "text").pieces
+    assert isinstance(piece, bytes)
+    assert "read, but the index of their copy, " in piece.decode()

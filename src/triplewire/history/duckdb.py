@@ -8,7 +8,7 @@ are dictionary-encoded there: zone maps of numbers are exact, and joins by numbe
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,17 +19,19 @@ import duckdb
 import orjson
 import pyarrow as pa
 
-from triplewire.history import pruning, snapshots
+from triplewire.history import pruning, quad_index, snapshots
 from triplewire.history.dataset_statistics import StatisticsFile
 from triplewire.history.engines import QueryProfile, memory_limit_error, parse_profile, time_limit_error
 from triplewire.history.formats.columns import BATCH_ROWS
 from triplewire.history.pruning import BloomFilters, ScannedFiles, ScanRewriter, ScanSource, ZoneMaps, find_scanned
+from triplewire.history.quad_index import INDEX_BYTES, INDEX_JOIN_ROWS, QuadIndex
 from triplewire.history.requests import QueryLimits
 from triplewire.history.statistics import HASHED_QUADS, DuplicateIndex, LakeStatistics
 from triplewire.history.visibility import HiddenInstances, VisibleRelations, narrow_to_visible, visible_scan
 from triplewire.model.errors import Unavailable
 from triplewire.security import Visibility
 from triplewire.sparql import CompiledQuery, Statistics
+from triplewire.sparql.compiler.index_joins import IndexJoin
 from triplewire.sparql.dialects.duckdb import register_functions
 from triplewire.sparql.statistics import PREDICATE_NUMBER, TERM_ID
 from triplewire.storage.lake.data_files import parquet_relation, quote_literal
@@ -75,16 +77,23 @@ _SORTED = 1.25
 
 
 class QuadCache(snapshots.IncrementalView):
-    """A copy of the lake, in tables of one connection."""
+    """A copy of the lake, in tables of one connection, and an index of it."""
 
-    def __init__(self, duck: duckdb.DuckDBPyConnection, portion_quads: int = snapshots.PORTION_QUADS) -> None:
+    def __init__(
+        self,
+        duck: duckdb.DuckDBPyConnection,
+        portion_quads: int = snapshots.PORTION_QUADS,
+        make_index: Callable[[], QuadIndex] = QuadIndex,
+    ) -> None:
         self._duck = duck
+        self._make_index = make_index
         super().__init__(portion_quads)
 
     def reset(self) -> None:
         super().reset()
         self._numbers: dict[str, int] = {}
         self._rows = self._sorted = 0
+        self._index: QuadIndex | None = self._make_index()
         self._duck.execute("CREATE OR REPLACE TEMP TABLE cached_predicates (predicate VARCHAR, number INTEGER)")
         self._duck.execute("CREATE OR REPLACE TEMP TABLE cached_terms (term VARCHAR, id INTEGER)")
         numbers = ", ".join(f"0 AS {name}" for name in (PREDICATE_NUMBER, _SUBJECT, _OBJECT))
@@ -96,9 +105,27 @@ class QuadCache(snapshots.IncrementalView):
         ((count,),) = self._duck.execute(_TAKE.format(rows=portion.relation)).fetchall()
         self._rows += count
         self._progress.mark_done(portion)
+        self._add_to_index()
+
+    def _add_to_index(self) -> None:
+        """Add the rows that the index does not have yet: those at the end, for the copy is sorted only in between."""
+        if self._index is None or self._index.rows == self._rows:
+            return
+        new = f"{COPY} WHERE rowid >= {self._index.rows}"
+        rows = self._duck.sql(f"SELECT {', '.join(quad_index.COLUMNS)} FROM {new}").to_arrow_table()
+        events = self._duck.sql(f"SELECT DISTINCT position, graph FROM {new}").to_arrow_table()
+        terms = self._duck.sql(f"SELECT term FROM cached_terms WHERE id > {self._index.terms} ORDER BY id")
+        self._index.add(rows, events, terms.to_arrow_table()["term"].combine_chunks(), [*self._numbers])
+        if self._index.is_full:
+            self._index = None
+
+    def answer(self, join: IndexJoin) -> pa.RecordBatch | None:
+        """Return the rows of an index join, None if it is left to the engine."""
+        return None if self._index is None or self._index.rows != self._rows else self._index.answer(join)
 
     def finish(self) -> None:
         """Sort the copy by predicate if it has grown much since the last time."""
+        self._add_to_index()
         if self._rows > self._sorted * _SORTED:
             self._duck.execute(
                 f"CREATE OR REPLACE TEMP TABLE {COPY} AS FROM {COPY} ORDER BY {PREDICATE_NUMBER}, position, quad"
@@ -134,6 +161,8 @@ class IndexLimits:
     filter_bytes: int = pruning.BLOOM_FILTER_BYTES
     filter_files: int = pruning.BLOOM_FILTER_FILES
     filter_terms: int = pruning.BLOOM_FILTER_TERMS
+    index_bytes: int = INDEX_BYTES
+    index_join_rows: int = INDEX_JOIN_ROWS
 
 
 class DuckDbEngine:
@@ -165,7 +194,9 @@ class DuckDbEngine:
         self._duck.execute("SET TimeZone = 'UTC'")
         self._lake_statistics = LakeStatistics(self._duck, records, limits.portion_quads)
         self._duplicates = DuplicateIndex(self._duck, limits.hashed_quads, limits.portion_quads)
-        self._cache = QuadCache(self._duck, limits.portion_quads)
+        self._cache = QuadCache(
+            self._duck, limits.portion_quads, lambda: QuadIndex(limits.index_bytes, limits.index_join_rows)
+        )
         self._hidden = HiddenInstances(self._duck)
         self._bloom_filters = BloomFilters(self._duck, limits.filter_bytes, limits.filter_files, limits.filter_terms)
         self._duck.execute(f"CREATE TEMP VIEW quads AS FROM {COPY}")
@@ -232,6 +263,10 @@ class DuckDbEngine:
         self, compiled: CompiledQuery, snapshot: Snapshot, bounds: QueryLimits, visibility: Visibility | None = None
     ) -> Iterator[pa.RecordBatch]:
         with _translate_errors(bounds):
+            found = self._look_up(compiled, snapshot) if visibility is None else None
+            if found is not None:
+                yield found
+                return
             sql = self._rewrite(compiled, snapshot, visibility)[0].sql
             reader = self._duck.sql(sql).to_arrow_reader(BATCH_ROWS)
         while True:
@@ -241,6 +276,11 @@ class DuckDbEngine:
                 except StopIteration:
                     return
             yield batch
+
+    def _look_up(self, compiled: CompiledQuery, snapshot: Snapshot) -> pa.RecordBatch | None:
+        """Return the answer, if the index of the copy gives it."""
+        join = compiled.index_join
+        return None if join is None or not self._cache.holds(snapshot) else self._cache.answer(join)
 
     def profile(self, compiled: CompiledQuery, snapshot: Snapshot, bounds: QueryLimits) -> QueryProfile:
         with _translate_errors(bounds):
@@ -254,7 +294,8 @@ class DuckDbEngine:
                 if "operator" in document
                 else (len(self._duck.execute(placed.sql).fetchall()), 0.0)
             )
-        return QueryProfile(rows, seconds, scanned, plan, copied=self._cache.holds(snapshot))
+            indexed = self._look_up(compiled, snapshot) is not None
+        return QueryProfile(rows, seconds, scanned, plan, copied=self._cache.holds(snapshot), indexed=indexed)
 
     def interrupt(self) -> None:
         self._duck.interrupt()

@@ -25,7 +25,7 @@ from triplewire.storage.lake.ports import Snapshot
 class QueryProfile:
     """Rows and seconds of a run, the files that it read, and the engine's own plan.
 
-    `copied` says that the copy in memory was read instead of the files.
+    `copied` says that the copy in memory was read instead of the files, `indexed` that answers come from its index.
     """
 
     rows: int
@@ -33,6 +33,7 @@ class QueryProfile:
     scanned: ScannedFiles
     plan: str
     copied: bool = False
+    indexed: bool = False
 
 
 def parse_profile(document: Mapping[str, Any]) -> tuple[int, float]:

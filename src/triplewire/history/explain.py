@@ -78,6 +78,7 @@ class QueryExplain(_Explain):
             "run_ms": round(1_000 * profile.seconds, 3),
             "rows": profile.rows,
             "files": {"read": len(scanned.files), "of": len(files), "copied": profile.copied},
+            "indexed": profile.indexed,
             "zones": {"read": len(scanned.zones), "of": len(count_zones(files))},
             "scans": {alias: len(numbers) for alias, numbers in scanned.scans.items()},
             "engine_plan": profile.plan,
@@ -89,7 +90,8 @@ class QueryExplain(_Explain):
         run = [f"{profile.rows} rows, {len(scanned.files)} of {len(files)} files"]
         if zones := count_zones(files):
             run.append(f" and {len(scanned.zones)} of {len(zones)} zones")
-        run.append(" read, but their copy in memory" if profile.copied else " read")
+        copied = " read, but the index of their copy" if profile.indexed else " read, but their copy in memory"
+        run.append(copied if profile.copied else " read")
         if scanned.scans:
             run.append(f" ({', '.join(f'{alias} {len(numbers)}' for alias, numbers in scanned.scans.items())})")
         run.append(f", {1_000 * profile.seconds:.1f} ms, compiled in {1_000 * self.compile_seconds:.1f} ms")

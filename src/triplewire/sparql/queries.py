@@ -20,6 +20,7 @@ from sqlglot import exp
 from triplewire.model.terms import XSD, literal, parse_literal
 from triplewire.sparql.algebra import Apply, Const, Expression, Family, Node, Query, Var
 from triplewire.sparql.compiler.contexts import Context, PathClosure, QueryBuild, render_definitions, with_definitions
+from triplewire.sparql.compiler.index_joins import IndexJoin, find_index_join
 from triplewire.sparql.compiler.modifiers import compile_form
 from triplewire.sparql.compiler.operators import compile_operator
 from triplewire.sparql.compiler.scan_analysis import find_scan_predicates
@@ -33,7 +34,6 @@ from triplewire.sparql.parameters import ConstantLifter
 from triplewire.sparql.statistics import Statistics
 from triplewire.sparql.syntax.cursor import QUERY_NESTING
 from triplewire.sparql.syntax.queries import REMEMBERED_QUERY_CHARACTERS
-from triplewire.sparql.traversal import iterate_parts
 
 _COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
 _LARGEST_EXACT = 16_000_000
@@ -49,6 +49,7 @@ _STAND_IN_CORES = ("urn:x-slot:", "73009", "2999-12-31")
 _LONGEST = 4 * REMEMBERED_QUERY_CHARACTERS
 """The longest `repr` of a query that is cached as a template: it is some four times as long as the text."""
 
+_NOW = repr(Apply("now", ()))
 _NUMBER = re.compile(r"(0|[1-9][0-9]{0,7})(\.[0-9]*[1-9])?")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 _LITERAL = re.compile(r"'((?:[^']|'')*)'")
@@ -75,9 +76,10 @@ class SqlTemplate:
 
 
 def lift_constants(query: Query) -> LiftedQuery | None:
-    """Lift the constants that cannot affect the plan. Return None for a query that is too long to be cached."""
+    """Lift the constants that cannot affect the plan. Return None for a query that is not to be cached: one that is too
+    long, or that asks for the time."""
     written = repr(query)
-    if len(written) > _LONGEST:
+    if len(written) > _LONGEST or _NOW in written:
         return None
     if any(core in written for core in _STAND_IN_CORES):
         return LiftedQuery(query, {})
@@ -194,6 +196,8 @@ class CompiledQuery:
     steps: tuple[PreparationStep, ...] = ()
     scan_predicates: tuple[ScanPredicate, ...] = ()
     """The rows that each scan can use. A scan that is not listed can use any."""
+    index_join: IndexJoin | None = None
+    """The same query over indexes of `quads`, if they can answer it; for DuckDB alone."""
 
 
 def compile_query(
@@ -211,14 +215,15 @@ def compile_query(
     ordered. Patterns inside WINDOW read `window_0`, `window_1`, …, by the index of the window's name in `windows`.
     """
     known = statistics or NO_STATISTICS
-    lifted = None if dialect == "spark" or Apply("now", ()) in iterate_parts(query) else lift_constants(query)
+    lifted = None if dialect == "spark" else lift_constants(query)
     if lifted is None:
         return compile_uncached(query, dialect, known, now or datetime.now(UTC), steady=steady, windows=windows)
     found, sql = _template(lifted.structure, known, frozenset(lifted.fillings), steady, windows)
     if sql is None:
         return compile_uncached(query, dialect, known, datetime.now(UTC), steady=steady, windows=windows)
     read = tuple(each.fill(lifted.fillings) for each in found.scan_predicates)
-    return replace(found, sql=sql.fill(lifted.fillings), scan_predicates=read)
+    join = found.index_join and found.index_join.fill(lifted.fillings)
+    return replace(found, sql=sql.fill(lifted.fillings), scan_predicates=read, index_join=join)
 
 
 @lru_cache(maxsize=512)
@@ -245,9 +250,9 @@ def compile_uncached(
     named = render_definitions(build)
     read = find_scan_predicates((main, *named.values()), single=known.single)
     if dialect == "duckdb":
-        return CompiledQuery(
-            query.form, query.projection, to_sql(with_definitions(main, named), dialect), scan_predicates=read
-        )
+        sql = to_sql(with_definitions(main, named), dialect)
+        join = None if named else find_index_join(main, query.form)
+        return CompiledQuery(query.form, query.projection, sql, scan_predicates=read, index_join=join)
     steps, rest = _preparation_steps(build, named)
     return CompiledQuery(query.form, query.projection, to_sql(with_definitions(main, rest), dialect), steps, read)
 
