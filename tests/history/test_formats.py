@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.history import terms
 from triplewire.history.formats.columns import BATCH_BYTES, GATHER_SECONDS, split_batches
-from triplewire.history.formats.results import FORMATS, ResultFormat, choose_format
+from triplewire.history.formats.results import FEW_CELLS, FORMATS, ResultFormat, choose_format
 from triplewire.model.errors import BadRequest, NotAcceptable
 from triplewire.model.terms import is_literal, literal, parse_literal
 
@@ -63,6 +63,38 @@ def solutions(body: bytes, name: str) -> list[tuple[str | None, ...]]:
 def test_solutions_are_read_back_as_they_were(name: str, rows: list[tuple[str | None, ...]]) -> None:
     body = written("select", name, terms.batches(NAMES, rows))
     assert solutions(body, name) == [tuple(term_of(term, name) for term in row) for row in rows]
+
+
+ODD = (
+    '<<( <urn:s> <urn:p> <<( _:b <urn:p> "x \\" y"@en )>> )>>',
+    '"a"@ar--rtl',
+    '<urn:"\\\x01<>',
+    '"a"^^<urn:"\x01>',
+    '"a"@"',
+    "_:",
+    "<>",
+    '""',
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=st.lists(st.tuples(*[st.none() | terms.terms | st.sampled_from(ODD)] * 3), min_size=1, max_size=8))
+def test_many_solutions_are_written_as_few_are(rows: list[tuple[str | None, ...]]) -> None:
+    """Few are written cell by cell, many column by column."""
+    few = written("select", "json", terms.batches(NAMES, rows))
+    (head, _, rest), times = few.partition(b"[\n"), 1 + FEW_CELLS // len(NAMES)
+    body = rest.removesuffix(b"\n]}}\n")
+    many = written("select", "json", terms.batches(NAMES, rows * times, size=8 * times))
+    assert many == head + b"[\n" + b",\n".join([body] * times) + b"\n]}}\n"
+    assert len(rows) * times * len(NAMES) > FEW_CELLS >= len(rows) * len(NAMES)
+
+
+@pytest.mark.parametrize("times", [1, FEW_CELLS])
+@settings(max_examples=20, deadline=None)
+@given(rows=terms.rows(3))
+def test_many_solutions_are_read_back_as_they_were(times: int, rows: list[tuple[str | None, ...]]) -> None:
+    body = written("select", "json", terms.batches(NAMES, rows * times, size=8 * times))
+    assert solutions(body, "json") == rows * times
 
 
 @settings(max_examples=60, deadline=None)

@@ -8,6 +8,7 @@ that continues in the next piece is named again, which all syntaxes allow.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -65,7 +66,11 @@ class SolutionWriter:
         yield self.boolean(any(any(batch.column(0).to_pylist()) for batch in batches))
 
 
+FEW_CELLS = 512
+"""Cells of an answer that are written one by one."""
+
 _JSON_UNSAFE = r'["\\\x00-\x1f]'
+_UNSAFE = re.compile(_JSON_UNSAFE)
 
 
 def _json_head(names: Sequence[str]) -> bytes:
@@ -77,6 +82,36 @@ def _json_boolean(truth: bool) -> bytes:
 
 
 def _json_body(names: Sequence[str], batch: pa.RecordBatch) -> bytes:
+    if batch.num_rows * len(names) <= FEW_CELLS:
+        return _json_rows(names, batch)
+    return _json_columns(names, batch)
+
+
+def _json_rows(names: Sequence[str], batch: pa.RecordBatch) -> bytes:
+    """Write cell by cell: for a few, each call on a column costs more than all of them."""
+    keys = [f"{orjson.dumps(name).decode()}:" for name in names]
+    columns = [batch.column(index).cast(pa.string()).to_pylist() for index in range(len(names))]
+    rows = zip(*columns, strict=True) if columns else ((),) * batch.num_rows
+    solutions = (",".join(key + _json_cell(each) for key, each in zip(keys, row, strict=True) if each) for row in rows)
+    return ",\n".join(f"{{{each}}}" for each in solutions).encode()
+
+
+def _json_cell(term: str) -> str:
+    """Write a term of the usual kinds as the columns of them are written; any other as a column of one."""
+    end = term[-1]
+    if end == ">" and term[0] == "<" and term[1] != "<" and not _UNSAFE.search(term):
+        return f'{{"type":"uri","value":"{term[1:-1]}"}}'
+    if term[0] == '"':
+        body, _, datatype = term[1:].rpartition('"')
+        if end == '"':
+            return f'{{"type":"literal","value":"{body}"}}'
+        if end == ">" and not _UNSAFE.search(datatype):
+            return f'{{"type":"literal","value":"{body}","datatype":"{datatype[3:-1]}"}}'
+    cell: bytes = write_cells(pa.array([term.encode()], pa.binary()), _JSON_CELLS)[0].as_py()
+    return cell.decode()
+
+
+def _json_columns(names: Sequence[str], batch: pa.RecordBatch) -> bytes:
     keys = [b"," + orjson.dumps(name) + b":" for name in names]
     columns = binary_columns(batch, len(names))
     members = [concatenate(key, write_cells(column, _JSON_CELLS)) for key, column in zip(keys, columns, strict=True)]
