@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from threading import Event as Flag
-from threading import Thread
+from threading import Condition, Thread
+from time import monotonic
 from typing import Any, Protocol, Self
 
 import pyarrow as pa
@@ -101,39 +101,76 @@ _INTERRUPT_SECONDS = 0.05
 """Pause between two interrupts: one that comes just before the engine begins is lost."""
 
 
-class Deadline:
-    """Interrupts an engine when its time is over, or on demand, until it has stopped."""
+_LINGER_SECONDS = 5.0
+"""How long the thread of a watch waits for the next query: to start one takes half as long as a look-up."""
 
-    def __init__(self, engine: QueryEngine, seconds: float) -> None:
-        self._engine = engine
+
+class Deadline:
+    """The time by which one query must have ended, or at once, on demand."""
+
+    def __init__(self, watch: DeadlineWatch, seconds: float) -> None:
+        self._watch = watch
         self._seconds = seconds
-        self._wake = Flag()
-        self._done = Flag()
-        self._expired = False
-        self._thread = Thread(target=self._watch, name="deadline", daemon=True)
-        self._thread.start()
+        self.ends = monotonic() + seconds
+        self.expired = False
 
     def interrupt(self) -> None:
         """Interrupt now. May be called from any thread."""
-        self._wake.set()
+        self._watch.interrupt(self)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         """End the watch: no interrupt comes after this."""
-        self._done.set()
-        self._wake.set()
-        self._thread.join()
+        self._watch.end(self)
 
     def check(self) -> None:
         """Raises QueryLimit if the time is over, for work outside the engine."""
-        if self._expired:
+        if self.expired:
             raise time_limit_error(self._seconds)
 
-    def _watch(self) -> None:
-        self._wake.wait(self._seconds)
-        self._expired = not self._done.is_set()
-        while not self._done.is_set():
-            self._engine.interrupt()
-            self._done.wait(_INTERRUPT_SECONDS)
+
+class DeadlineWatch:
+    """Interrupts an engine when the time of its query is over, or on demand, until it has stopped."""
+
+    def __init__(self, engine: QueryEngine) -> None:
+        self._engine = engine
+        self._changed = Condition()
+        self._current: Deadline | None = None
+        self._wakes: float | None = None
+        """When the thread looks again; None if there is none."""
+
+    def start(self, seconds: float) -> Deadline:
+        """Begin the time of a query. One query runs at a time."""
+        deadline = Deadline(self, seconds)
+        with self._changed:
+            self._current = deadline
+            if self._wakes is None:
+                self._wakes = monotonic()
+                Thread(target=self._run, name="deadline", daemon=True).start()
+            elif deadline.ends < self._wakes:
+                self._changed.notify()
+        return deadline
+
+    def interrupt(self, deadline: Deadline) -> None:
+        with self._changed:
+            deadline.ends = 0.0
+            self._changed.notify()
+
+    def end(self, deadline: Deadline) -> None:
+        with self._changed:
+            if self._current is deadline:
+                self._current = None
+
+    def _run(self) -> None:
+        with self._changed:
+            while (current := self._current) is not None:
+                seconds = min(_LINGER_SECONDS, current.ends - monotonic())
+                if seconds <= 0:
+                    current.expired = True
+                    self._engine.interrupt()
+                    seconds = _INTERRUPT_SECONDS
+                self._wakes = monotonic() + seconds
+                self._changed.wait(seconds)
+            self._wakes = None

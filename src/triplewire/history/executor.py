@@ -11,7 +11,7 @@ import orjson
 import pyarrow as pa
 
 from triplewire.config.workers import CHUNK_BYTES
-from triplewire.history.engines import Deadline, QueryEngine, WrongEngine
+from triplewire.history.engines import Deadline, DeadlineWatch, QueryEngine, WrongEngine
 from triplewire.history.explain import QueryExplain, RedactedExplain
 from triplewire.history.federation import resolve_services
 from triplewire.history.formats.results import choose_format
@@ -137,6 +137,7 @@ class HistoryExecutor:
         ensure_recursion_limit()
         self._lake = lake
         self._engine = engine
+        self._watch = DeadlineWatch(engine)
         self.bounds = bounds or QueryLimits()
         self._compiler = compiler or QueryCompiler()
         self._spark_bytes = spark_bytes
@@ -194,7 +195,7 @@ class HistoryExecutor:
         return self._engine.prepare(self._lake.files())
 
     def start_deadline(self, request: HistoryRequest) -> Deadline:
-        return Deadline(self._engine, self.bounds.within(request.seconds).seconds)
+        return self._watch.start(self.bounds.within(request.seconds).seconds)
 
     def answer_now(self, text: str) -> Mapping[str, Any]:
         """Return a SPARQL JSON results document."""
