@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from triplewire.continuous.structures import QueryStructure
-from triplewire.model import MATCHES, NO_MATCHES, Event, EventHeaders, format_position
+from triplewire.model import MATCHES, Event, EventHeaders, format_position, no_matches
 from triplewire.model.subscriptions import ANSWER, ContinuousQuery
 from triplewire.sparql.compiler.operators import compile_rows
 from triplewire.sparql.conjunctions import RowStep, used_variables
@@ -83,10 +83,10 @@ class ProjectionTable:
     def to_matches(self, answers: pa.Table) -> pa.Table:
         """Return answers as `MATCHES`: one row for each, with the oldest position as its value."""
         if not answers.num_rows:
-            return NO_MATCHES
+            return no_matches()
         indexes = self.indexes[answers["group"].to_numpy()]
         order = np.argsort(indexes, kind="stable")
-        parts = [NO_MATCHES]
+        parts = [no_matches()]
         ordered, indexes = answers.take(pa.array(order)), indexes[order]
         for each in np.unique(indexes):
             first, last = np.searchsorted(indexes, [each, each + 1])

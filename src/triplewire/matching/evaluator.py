@@ -35,7 +35,7 @@ from triplewire.matching.plans import EVENT_COLUMNS, SOLUTIONS
 from triplewire.matching.shapes import Shape
 from triplewire.matching.tables import OntologyClosure, SubscriptionTable, TableFactory, make_plain_table
 from triplewire.matching.visibility import redact_entries
-from triplewire.model import MATCHES, NO_MATCHES, LimitReached, Subscription
+from triplewire.model import MATCHES, LimitReached, Subscription, no_matches
 from triplewire.model.errors import QueryLimit
 from triplewire.model.events import drop_opaque_payloads
 from triplewire.security.visibility import Visibility
@@ -294,7 +294,7 @@ class Evaluator:
         asked = self._shapes if shapes is None else {key: self._shapes[key] for key in shapes}
         live = {key: each for key, each in asked.items() if each.prepare()}
         if not live or not entries.num_rows:
-            return NO_MATCHES
+            return no_matches()
         self._ontologies.prepare()
         portions = BatchSplitter(self._duck, self._budget, self._clock, self.spent)
         found = [

@@ -41,7 +41,7 @@ from triplewire.matching.index.memberships import hides_few_events
 from triplewire.matching.index.store import IndexGenerations, IndexStore
 from triplewire.matching.tables import OntologyClosure
 from triplewire.matching.visibility import find_redacted
-from triplewire.model import NO_MATCHES
+from triplewire.model import no_matches
 from triplewire.model.events import drop_opaque_payloads
 from triplewire.security.visibility import Visibility
 from triplewire.storage.registry.ontologies import BATCH_EVENTS
@@ -117,7 +117,7 @@ class Matcher:
             except StaleIndex:
                 # Another process has started a new generation: the results so far have group numbers of the old one.
                 continue
-        return NO_MATCHES
+        return no_matches()
 
     def spent(self) -> dict[str, float]:
         """The CPU seconds that the evaluators took for each shape since the last call."""
@@ -148,7 +148,7 @@ class Matcher:
             self._read()
         away = frozenset(shape for shape, since in self._lanes.items() if since < first)
         changed = [each.position for each in self._pending if each.kind not in (SHAPE, SUBSCRIPTION)]
-        found, start = [NO_MATCHES], 0
+        found, start = [no_matches()], 0
         for through in [*(position - 1 for position in changed if first < position <= last), last]:
             self._catch_up(through, first)
             stop = int(np.searchsorted(positions, through, "right"))

@@ -6,7 +6,6 @@ from triplewire.model.events import (
     ENTRIES,
     MATCHED_COLUMNS,
     MATCHES,
-    NO_MATCHES,
     START,
     Event,
     EventHeaders,
@@ -16,6 +15,7 @@ from triplewire.model.events import (
     Quad,
     StreamEvent,
     format_position,
+    no_matches,
     parse_position,
 )
 from triplewire.model.subscriptions import Kind, Subscription
@@ -25,7 +25,6 @@ __all__ = [
     "ENTRIES",
     "MATCHED_COLUMNS",
     "MATCHES",
-    "NO_MATCHES",
     "START",
     "Erasure",
     "ErasureScope",
@@ -39,5 +38,6 @@ __all__ = [
     "StreamEvent",
     "Subscription",
     "format_position",
+    "no_matches",
     "parse_position",
 ]

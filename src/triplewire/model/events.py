@@ -20,6 +20,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from typing import Final, NewType
 
 import numpy as np
@@ -172,7 +173,12 @@ the terms of each solution instead, null where a variable is unbound. Both are n
 bindings. `limit` names the limit, one of `LimitReached`, that a subscription has reached on the event: such a row says
 nothing else. It is null in all others."""
 
-NO_MATCHES: pa.Table = MATCHES.empty_table()
+
+@cache
+def no_matches() -> pa.Table:
+    """An empty table of matches. It is made at its first use: Arrow's allocator reserves a gigabyte at the first
+    allocation, which processes that limit their memory may not do before."""
+    return MATCHES.empty_table()
 
 
 STREAM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]*")

@@ -39,7 +39,7 @@ from triplewire.http.stream_filters.plugins import (
 from triplewire.matching.evaluator import BudgetExhausted, CpuBudget
 from triplewire.matching.index import Memberships
 from triplewire.matching.visibility import redact_entries
-from triplewire.model import END, MATCHES, NO_MATCHES, Kind, LimitReached, Subscription
+from triplewire.model import END, MATCHES, Kind, LimitReached, Subscription, no_matches
 from triplewire.model.errors import Unavailable
 from triplewire.storage.registry.ports import RegistryChange
 from triplewire.storage.registry.security import visibility_name
@@ -139,7 +139,7 @@ class AskIndex:
         """Evaluate queries on events; without those that were given up. Queries that are not in use are dropped."""
         with self._lock:
             self._update({*in_use, *asks})
-            matches = self._match(entries) if entries.num_rows else NO_MATCHES
+            matches = self._match(entries) if entries.num_rows else no_matches()
             decided, others = _split_undecided(matches)
             passed = self._masks(decided, asks, entries.num_rows)
             undecided = self._masks(others, asks, entries.num_rows) if others.num_rows else {}

@@ -27,7 +27,7 @@ from triplewire.matching.index.relations import build_relations, no_relations
 from triplewire.matching.index.store import IndexGenerations, ProgramAddition
 from triplewire.matching.plans import SOLUTIONS
 from triplewire.matching.shapes import lift
-from triplewire.model import MATCHES, NO_MATCHES
+from triplewire.model import MATCHES, no_matches
 from triplewire.sparql import parse_query
 
 _ROOM = 1 << 14
@@ -113,7 +113,7 @@ class GroupIndex:
         """The matches of a batch of `ENTRIES`, in order of position. Matches behind a mask are left undecided."""
         groups = self._files.size("groups")
         if not groups or not entries.num_rows:
-            return IndexResult(NO_MATCHES, np.zeros(0, arrays.PAIR), _NOBODY)
+            return IndexResult(no_matches(), np.zeros(0, arrays.PAIR), _NOBODY)
         self._files.follow()
         events = arrays.read_events(entries)
         index, scratch = self._files.arrays(self._relations), self._scratch(groups)

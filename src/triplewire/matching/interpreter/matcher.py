@@ -21,7 +21,7 @@ from triplewire.matching.interpreter.patterns import match_conjunction
 from triplewire.matching.interpreter.values import Undecided
 from triplewire.matching.plans import SOLUTIONS
 from triplewire.matching.shapes import Shape
-from triplewire.model import MATCHES, NO_MATCHES, Subscription
+from triplewire.model import MATCHES, Subscription, no_matches
 from triplewire.model.events import MATCHED_COLUMNS
 from triplewire.security.visibility import Visibility
 from triplewire.sparql import Conjunction, Query
@@ -153,7 +153,7 @@ class InterpreterBatch:
         and the pairs that are left to the evaluator, which are all if the shape has no interpreted query. Whether a
         subscription exists at the position of an event is not checked."""
         if single is None or not pairs:
-            return NO_MATCHES, [*pairs]
+            return no_matches(), [*pairs]
         found, left = list[tuple[int, int, PairResult]](), list[Pair]()
         for pair in pairs:
             event, subscription = self._event(pair[0]), pair[1]
@@ -178,7 +178,7 @@ class InterpreterBatch:
 
 def _table(found: Sequence[tuple[int, int, PairResult]]) -> pa.Table:
     if not found:
-        return NO_MATCHES
+        return no_matches()
     ordered = sorted(found, key=lambda each: each[:2])
     made = {
         "position": [each[0] for each in ordered],

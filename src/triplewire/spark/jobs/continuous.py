@@ -30,7 +30,7 @@ from triplewire.continuous.windows.partition import WindowFigures
 from triplewire.continuous.windows.results import results_to_events, suspended_queries
 from triplewire.kernels.arrays import Int64
 from triplewire.matching.event_history import EventHistory
-from triplewire.model import MATCHES, NO_MATCHES, Event, LimitReached
+from triplewire.model import MATCHES, Event, LimitReached, no_matches
 from triplewire.spark.jobs.exchange import pack_table
 from triplewire.spark.jobs.join_stage import JoinReport, JoinTask, PredicateCounts, run_joins
 from triplewire.spark.jobs.source import Batching, Checkpoint, timed_log_source
@@ -165,7 +165,7 @@ class ContinuousDriver:
 
     def _join(self, batch: ContinuousBatch, state: Path) -> tuple[pa.Table, list[JoinReport]]:
         """Join the backfills of a batch, then its events."""
-        tables, reports, pages = [NO_MATCHES], list[JoinReport](), count(1)
+        tables, reports, pages = [no_matches()], list[JoinReport](), count(1)
         for backfill in self._planner.plan_backfills(batch.context, batch.after):
             for matches, found in self._backfill(batch, state, backfill, pages):
                 tables += [matches] if backfill.reported else []

@@ -26,7 +26,7 @@ from triplewire.matching.bags import make_table
 from triplewire.matching.evaluator import Evaluator
 from triplewire.matching.index.groups import warm_up
 from triplewire.matching.matcher import Matcher
-from triplewire.model import NO_MATCHES
+from triplewire.model import no_matches
 from triplewire.spark.jobs.ports import JobPorts
 from triplewire.storage.outbox import OutboxLane
 from triplewire.storage.registry.ontologies import BATCH_EVENTS, ONTOLOGY
@@ -68,7 +68,7 @@ class SlowLaneMatcher:
         first, last = int(positions[0]), int(positions[-1])
         changes = self._read_changes(last)
         splits = [each.position - 1 for each in changes if each.kind == ONTOLOGY and each.position > first]
-        found, start = [NO_MATCHES], 0
+        found, start = [no_matches()], 0
         for through in [*splits, last]:
             self._apply(changes, through)
             stop = int(np.searchsorted(positions, through, "right"))

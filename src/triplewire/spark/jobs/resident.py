@@ -35,7 +35,7 @@ from pyspark.sql import SparkSession
 
 from triplewire.config.status import Heartbeat, read_heartbeat, write_heartbeat
 from triplewire.config.tracing import TRACED_EVENTS, Tracer, now_ns, parse_parents
-from triplewire.model import MATCHED_COLUMNS, NO_MATCHES, format_position
+from triplewire.model import MATCHED_COLUMNS, format_position, no_matches
 from triplewire.model.clock import Backoff, Clock, SystemClock
 from triplewire.model.errors import TriplewireError, Unavailable
 from triplewire.spark.jobs.exchange import BLOCK_BYTES
@@ -149,7 +149,7 @@ class MatchTask:
         if through <= after:
             return False
         entries = self._read(after, through)
-        matches = NO_MATCHES
+        matches = no_matches()
         if entries.num_rows:
             matches = self._matcher.match(entries.select(MATCHED_COLUMNS))
         # Before the write: edges may deliver the matches before it returns.
