@@ -54,14 +54,14 @@ PYTEST := TRIPLEWIRE_N3=$(CURDIR)/tests/http/dialects $(BIN)/pytest -q
 quick: $(STAMP)
 	$(PYTEST) -n auto -m "not slow and not spark and not processes"
 
-# The tests that start no process but their own, spread over the cores.
+# The tests that start no process but their own, spread over the cores, and one worker more: some tests wait.
 unit: $(STAMP)
-	$(PYTEST) -n auto --durations=10 -m "not spark and not processes"
+	$(PYTEST) -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --durations=10 -m "not spark and not processes"
 
+# Types are checked beside the unit tests, as by themselves they leave cores idle.
 test:
-	$(MAKE) -j 2 lint nodes
-	$(MAKE) w3c
-	$(MAKE) unit
+	$(MAKE) -j 2 nodes w3c
+	$(MAKE) -j 2 lint unit
 	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder --durations=10 -m "spark or processes"
 
 # Generated tests with new examples, ten times as many; the seed is printed, `make explore SEED=7` repeats it.
