@@ -18,7 +18,6 @@ from typing import Any, cast
 import orjson
 import pyoxigraph as ox
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from bench.city import HOURS, PREDICATES, QUADS, RESULT_TIME, STREAMS, Day, write_nquads, write_time
 from bench.harness import Aim, Machine, Report, Say, make_directory, measure_children, measure_directory
@@ -31,7 +30,7 @@ from triplewire.history.requests import HistoryRequest
 from triplewire.model.clock import SystemClock
 from triplewire.service.pipeline import open_maintenance
 from triplewire.service.wiring import pipeline_ports
-from triplewire.spark.jobs.streaming import JobContext, start_store
+from triplewire.spark.jobs.streaming import JobContext, QueryJob, start_store
 from triplewire.spark.jobs.workers import CpuCosts, run_tasks
 from triplewire.storage.lake.balance import BalanceSettings
 from triplewire.storage.lake.delta import DeltaLake
@@ -83,7 +82,7 @@ class StoreQuery:
     """The `store` query as it runs in the pipeline, up to the gate."""
 
     work: JobContext
-    query: StreamingQuery
+    job: QueryJob
     gate: Path
 
     @cached_property
@@ -116,8 +115,7 @@ class StoreQuery:
         """Wait until the lake is complete up to a position. Return the most memory that Spark's processes had."""
         memory, looks = 0, 0
         while self.lake.files().position < position:
-            if failure := self.query.exception():
-                raise failure
+            self.job.check()
             looks += 1
             memory = memory if looks % _MEASURE_LOOKS else max(memory, measure_children())
             time.sleep(_LOOK_SECONDS)
@@ -188,7 +186,7 @@ def _measure(day: Day, running: StoreQuery, table: Path, say: Say) -> Report:
     say("how soon new events can be asked for")
     news = (Publication(STREAMS[0], [day.make_event(day.events + number)]) for number in range(FRESH_TIMES))
     delays = [running.measure_freshness(each) * 1_000 for each in news]
-    running.query.stop()
+    running.job.stop()
     compaction, balancing = _maintain(running.work.spark, table, say)
     report["bytes_per_quad"]["compacted"] = bytes_per_quad()
     files = running.lake.files().files

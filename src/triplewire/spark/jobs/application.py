@@ -27,11 +27,11 @@ from triplewire.config.settings import is_orphaned
 from triplewire.config.status import HEARTBEAT_SECONDS, write_heartbeat
 from triplewire.history.worker import PREPARE_SECONDS
 from triplewire.model.clock import Clock
-from triplewire.model.errors import TriplewireError, Unavailable
+from triplewire.model.errors import TriplewireError
 from triplewire.spark.jobs.maintenance import Eraser, LakeMaintenance, MaintenanceRules, MaintenanceThread
 from triplewire.spark.jobs.ports import JobPorts
 from triplewire.spark.jobs.resident import JOBS, ResidentJob, ResidentOptions
-from triplewire.spark.jobs.streaming import CONTINUOUS_JOB, JobContext, start_store
+from triplewire.spark.jobs.streaming import CONTINUOUS_JOB, JobContext, QueryJob, start_store
 from triplewire.spark.jobs.workers import CpuCosts, run_tasks
 from triplewire.spark.session import identity, start_session
 from triplewire.storage.lake.maintenance import MaintenanceContext
@@ -116,7 +116,7 @@ class PipelineApplication:
         """Start matching and storing, and wait until each has passed the position of a new registry entry."""
         ports = self.ports
         jobs["match"] = self._resident(work, OutboxLane.FAST, 0)
-        jobs["store"] = QueryJob(start_store(work, self.settings.store_interval))
+        jobs["store"] = start_store(work, self.settings.store_interval)
         (mark,) = ports.open_registry().put([("pipeline", "start", {"pid": os.getpid(), "at": self.clock.now()})])
         outbox, lake = ports.open_outbox(""), ports.open_lake()
         while min(outbox.head(), lake.files().position) < mark and not stop.wait(LOOK_SECONDS):
@@ -200,25 +200,6 @@ class PipelineJob(Protocol):
         """Return its figures for the heartbeat."""
 
     def stop(self) -> None: ...
-
-
-@dataclass(frozen=True)
-class QueryJob:
-    """A streaming query as a job."""
-
-    query: StreamingQuery
-
-    def check(self) -> None:
-        failure = self.query.exception()
-        if failure or not self.query.isActive:
-            raise Unavailable(f"the {self.query.name} query ended: {failure}")
-
-    def figures(self) -> dict[str, Any]:
-        last = self.query.lastProgress
-        return {"batch": last.batchId, "rows": last.numInputRows, "milliseconds": dict(last.durationMs)} if last else {}
-
-    def stop(self) -> None:
-        self.query.stop()
 
 
 def _check(jobs: Mapping[str, PipelineJob]) -> None:

@@ -7,12 +7,14 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from threading import Event as Flag
+from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.streaming.query import StreamingQuery
 
+from triplewire.model.errors import Unavailable
 from triplewire.spark.jobs.ports import JobPorts
 from triplewire.spark.jobs.source import SMALLEST_PART, Batching, Checkpoint, plan_batch, split_positions
 from triplewire.spark.jobs.store import store_ranges
@@ -70,17 +72,45 @@ class StreamingJob:
     """Seconds between two checks for events; 0 is at once after a batch."""
 
 
-def start_store(work: JobContext, interval: float) -> StreamingQuery:
+@dataclass(frozen=True)
+class QueryJob:
+    """A streaming query as a job."""
+
+    query: StreamingQuery
+    stopping: Flag = field(default_factory=Flag)
+    """Ends a batch that waits."""
+
+    def check(self) -> None:
+        """Raises Unavailable if the query ended by itself."""
+        failure = self.query.exception()
+        if failure or not self.query.isActive:
+            raise Unavailable(f"the {self.query.name} query ended: {failure}")
+
+    def figures(self) -> dict[str, Any]:
+        """Return the figures of its last batch, for the heartbeat."""
+        last = self.query.lastProgress
+        return {"batch": last.batchId, "rows": last.numInputRows, "milliseconds": dict(last.durationMs)} if last else {}
+
+    def stop(self) -> None:
+        self.stopping.set()
+        self.query.stop()
+
+
+def start_store(work: JobContext, interval: float) -> QueryJob:
     """Start the job that stores every event in the lake: a commit in every interval, or one after the other while much
     waits.
 
     Its source is a clock of Spark's own. Each batch begins where the lake ends, and the lake commits a position once,
-    so that the job needs nothing of its checkpoint.
+    so that the job needs nothing of its checkpoint. A batch without events takes Spark 30 ms of CPU time, so a batch
+    first waits until there are some.
     """
-    ports = work.ports
+    ports, stopping = work.ports, Flag()
     log, lake = ports.open_log(), ports.open_lake()
 
     def store(ticks: DataFrame, number: int) -> None:
+        stored = lake.files().position
+        while log.head() <= stored and not stopping.wait(interval):
+            pass
         waiting = STORE_AT_ONCE
         while waiting >= STORE_AT_ONCE:
             after = lake.files().position
@@ -92,13 +122,14 @@ def start_store(work: JobContext, interval: float) -> StreamingQuery:
 
     work.spark.sparkContext.setLocalProperty("spark.scheduler.pool", "store")
     ticks = work.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
-    return (
+    query = (
         ticks.writeStream.queryName("store")
         .option("checkpointLocation", str(work.checkpoints / "store-ticks"))
         .trigger(processingTime=f"{round(interval * 1_000)} milliseconds")
         .foreachBatch(store)
         .start()
     )
+    return QueryJob(query, stopping)
 
 
 def start_job(
