@@ -11,8 +11,8 @@ from rich.console import Console
 from tests.http.harness import house, run
 from triplewire.cli.common import format_size
 from triplewire.cli.top import BrokerWatcher, Overview, RateTracker, format_number, render_overviews
-from triplewire.config.metrics import StreamTraffic
 from triplewire.config.status import EdgeStatus
+from triplewire.config.traffic import StreamTraffic
 
 HEALTH: dict[str, Any] = {
     "status": "ok",

@@ -36,7 +36,7 @@ HEAVY = ("aiohttp", "deltalake", "duckdb", "numba", "pyarrow", "pyoxigraph", "sq
     [
         ("triplewire.spark.jobs.daemon", ""),
         ("triplewire.spark.jobs.source, triplewire.service.task_log", "pyarrow"),
-        ("triplewire.service.supervisor", "pyarrow"),
+        ("triplewire.cli, triplewire.service.supervisor, triplewire.spark.java", ""),
         ("triplewire.service.pipeline", "deltalake duckdb pyarrow pyoxigraph sqlglot"),
         ("triplewire.service.edge", "aiohttp deltalake duckdb pyarrow pyoxigraph sqlglot"),
     ],

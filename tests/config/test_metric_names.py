@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from prometheus_client.core import Metric
 
-from triplewire.config.metrics import _OF_BROKER, Metrics, StreamTraffic, TrafficCollector
+from triplewire.config.metrics import _OF_BROKER, Metrics, TrafficCollector
+from triplewire.config.traffic import StreamTraffic
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 ROW = re.compile(r"^\| `(triplewire_\w+)` \| (\w+) \| (.*?) ?\| (.+) \|$", re.M)

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from triplewire.config.metrics import OTHERS, StreamTraffic, TrafficCollector, select_busiest, sum_by_stream
+from triplewire.config.metrics import TrafficCollector
+from triplewire.config.traffic import OTHERS, StreamTraffic, select_busiest, sum_by_stream
 
 ONE = StreamTraffic("home", clients=1, messages=2, plain_bytes=30, sent_bytes=4, dropped=5, waiting=6, linger=0.5)
 

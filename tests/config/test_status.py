@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from triplewire.config.metrics import Metrics, StreamTraffic, merge_expositions
+from triplewire.config.metrics import Metrics, merge_expositions
 from triplewire.config.status import STATUS_STALE_SECONDS, EdgeStatus, read_statuses, remove_status, write_status
+from triplewire.config.traffic import StreamTraffic
 from triplewire.model.clock import ManualClock
 
 

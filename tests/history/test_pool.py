@@ -54,14 +54,6 @@ async def test_a_process_is_kept_from_query_to_query() -> None:
         assert asked.pids == [first]
 
 
-async def test_one_is_warm_before_the_first_query() -> None:
-    async with pool(processes=2) as asked:
-        asked.warm()
-        await pid(asked)
-        await pid(asked)
-        assert await pid(asked) in asked.pids
-
-
 async def test_errors_come_over_with_what_they_know() -> None:
     async with pool() as asked:
         with pytest.raises(SparqlSyntax) as refused:

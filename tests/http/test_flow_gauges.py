@@ -6,7 +6,8 @@ import asyncio
 from typing import Any
 
 from tests.http.harness import House, house, run
-from triplewire.config.metrics import Metrics, StreamTraffic
+from triplewire.config.metrics import Metrics
+from triplewire.config.traffic import StreamTraffic
 from triplewire.http.delivery.channels import Channel
 from triplewire.http.delivery.connections import MemoryConnection
 from triplewire.http.delivery.options import DeliveryOptions, LoopLoad

@@ -6,7 +6,9 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from triplewire.kernels import compiler
+import pytest
+
+from triplewire.kernels import cache
 
 DECORATORS = {"compiled", "inlined", "unfolded"}
 
@@ -26,7 +28,18 @@ def _imports(path: Path) -> Iterator[tuple[str, set[str]]]:
 
 
 def test_every_module_with_compiled_functions_names_the_cache() -> None:
-    users = {path for path in compiler.ROOT.rglob("*.py") if _compiling(path)}
+    users = {path for path in cache.ROOT.rglob("*.py") if _compiling(path)}
     assert len(users) > 10
-    assert users <= {*compiler.compiled_sources()}
-    assert {path.parent.relative_to(compiler.ROOT).as_posix() for path in users} == {*compiler.COMPILED_FOLDERS}
+    assert users <= {*cache.compiled_sources()}
+    assert {path.parent.relative_to(cache.ROOT).as_posix() for path in users} == {*cache.COMPILED_FOLDERS}
+
+
+def test_the_code_is_compiled_once_all_of_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    cache.mark_compiled()
+    assert not cache.is_compiled(), "there is no cache where it could be noted"
+    cache.cache_directory().mkdir(parents=True)
+    assert not cache.is_compiled()
+    cache.mark_compiled()
+    assert cache.is_compiled()

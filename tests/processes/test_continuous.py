@@ -22,7 +22,7 @@ from triplewire.client import AsyncClient
 from triplewire.config import Settings
 from triplewire.model import END
 from triplewire.model.clock import SystemClock
-from triplewire.model.events import parse_position
+from triplewire.model.positions import parse_position
 from triplewire.storage.log.sqlite import SqliteLog
 from triplewire.storage.outbox import OutboxLane, SqliteOutbox
 from triplewire.storage.registry.sqlite import SqliteRegistry

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-from triplewire.spark.java import java_home
-from triplewire.spark.session import JVM_OPTIONS, class_cache
+from triplewire.spark.java import JVM_OPTIONS, class_cache, java_home
 
 SMALL_QUERIES = {
     # Hundreds of queries over a few rows: to compile Java code for each takes most of the time. Others do compile it.

@@ -88,8 +88,8 @@ def test_spark_starts_with_its_class_cache(
         """
     assert run_python(make).split()[-2:] == ["True", "False"]
     use = """
-        from triplewire.spark.java import bundled_home as home
-        from triplewire.spark.session import class_cache, start_session
+        from triplewire.spark.java import bundled_home as home, class_cache
+        from triplewire.spark.session import start_session
 
         (option, _) = class_cache(home()).use_options()
         spark = start_session("classes", "local[1]", "512m", home())

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console, Group
@@ -23,8 +23,10 @@ from triplewire.cli.common import (
     print_result,
     progress_bar,
 )
-from triplewire.storage.lake.survey import LakeSurvey, format_bound, survey_document
-from triplewire.storage.lake.zones import TreeCut, ZoneTree, list_zones
+
+if TYPE_CHECKING:
+    from triplewire.storage.lake.survey import LakeSurvey
+    from triplewire.storage.lake.zones import TreeCut, ZoneTree
 
 lakes = typer.Typer(
     help="The lake, a Delta table of everything that was ever published: statistics and maintenance.",
@@ -207,7 +209,7 @@ def zones(
     if svg is not None:
         svg.write_text(survey.draw_svg(found))
     if json:
-        print_json(survey_document(found))
+        print_json(survey.survey_document(found))
     else:
         Console().print(draw_zones(found))
 
@@ -222,7 +224,7 @@ def draw_zones(found: LakeSurvey) -> Group:
 
 
 def _branch(found: LakeSurvey, tree: ZoneTree) -> Branch:
-    if not isinstance(tree, TreeCut):
+    if isinstance(tree, str):
         return Branch(_leaf(found, tree))
     branch = Branch(_cut(found, tree), guide_style="dim")
     for each in (tree.low, tree.high):
@@ -231,6 +233,9 @@ def _branch(found: LakeSurvey, tree: ZoneTree) -> Branch:
 
 
 def _cut(found: LakeSurvey, tree: TreeCut) -> Text:
+    from triplewire.storage.lake.survey import format_bound
+    from triplewire.storage.lake.zones import list_zones
+
     share = sum(found.share(zone) for zone in {*list_zones(tree)})
     return Text.assemble(
         (tree.dimension, STYLES[tree.dimension]), f" │ {format_bound(tree.bound)} ", (f"{share:.1%}", "dim")

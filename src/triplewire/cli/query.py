@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 from rich.status import Status
-from rich.syntax import Syntax
 
 from triplewire.cli.common import (
     ATTEMPTS,
@@ -343,6 +342,8 @@ def _print_boolean(client: Client, text: str, how: QueryOptions, *, raw: bool) -
 
 
 def _print_graph(client: Client, text: str, how: QueryOptions) -> None:
+    from rich.syntax import Syntax
+
     with _spinner(), client.answer(text, **how) as answer:
         body = b"".join(answer).decode()
     Console().print(Syntax(body, "turtle", word_wrap=True, background_color="default"))

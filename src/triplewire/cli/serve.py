@@ -64,7 +64,6 @@ def up(
     It restarts processes that fail, and stops them in order on Ctrl-C. SIGHUP replaces the edges one by one, as
     `triplewire restart` does.
     """
-    from triplewire.cli.demo import run_demo
     from triplewire.config.logs import configure_logging
     from triplewire.service.supervisor import Supervisor
 
@@ -83,6 +82,8 @@ def up(
             return
         _precompile_in_background()
         if demo:
+            from triplewire.cli.demo import run_demo
+
             run_demo(broker, stop)
         else:
             console.print(f"Triplewire is ready on [bold]{settings.url}[/bold]. Stop it with Ctrl-C.")
@@ -115,6 +116,9 @@ def _auth_settings(certificate: str | None, key: str | None, open_: bool) -> dic
 
 def pipeline(data: Data = None, log_format: LogFormat = None) -> None:
     """Start the Spark pipeline, without an edge, over the log in the data directory."""
+    from triplewire.spark.session import do_without_pandas
+
+    do_without_pandas()
     from triplewire.service.pipeline import run_pipeline
 
     run_pipeline(load_settings(data, log_format=log_format))
@@ -126,13 +130,16 @@ def precompile() -> None:
     `up` then starts in half the time. `make setup` does it; after `pip install` the first `up` does it in the
     background. The results are in the user's cache directory; when they are there, nothing is done.
     """
-    from triplewire.matching.index.groups import warm_up
+    from triplewire.kernels.cache import is_compiled
 
     # Java writes pages about what it records, so that it runs in a process whose output is kept back.
     making = [sys.executable, "-c", "from triplewire.spark.session import make_class_cache as make; make()"]
     with Console(stderr=True).status("compiling …"):
         classes = subprocess.Popen(making, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        warm_up()
+        if not is_compiled():
+            from triplewire.matching.index.groups import compile_kernels
+
+            compile_kernels()
         _, errors = classes.communicate()
     if classes.returncode:
         reason = errors.strip().rpartition("\n")[2]
@@ -140,7 +147,12 @@ def precompile() -> None:
 
 
 def _precompile_in_background() -> None:
-    """Start `precompile` in a process that yields to all others; its failure has no effect."""
+    """Start `precompile`, unless it was run, in a process that yields to all others; its failure has no effect. The
+    matching code is compiled by now: the pipeline is ready only then."""
+    from triplewire.spark.java import class_cache, java_home
+
+    if class_cache(java_home()).path.exists():
+        return
     command = [sys.executable, "-m", "triplewire", "precompile"]
     quiet = subprocess.DEVNULL
     subprocess.Popen(["nice", "-n", "19", *command], stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)

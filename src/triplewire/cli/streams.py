@@ -27,8 +27,8 @@ from triplewire.cli.common import (
     write_bytes,
     write_json_line,
 )
-from triplewire.model import Kind
 from triplewire.model.errors import UnknownMediaType
+from triplewire.model.subscriptions import Kind
 
 if TYPE_CHECKING:
     from triplewire.client import Client

@@ -17,10 +17,10 @@ from rich.table import Table
 from rich.text import Text
 
 from triplewire.cli.common import DEFAULT_URL, Json, format_size
-from triplewire.config.metrics import StreamTraffic
 from triplewire.config.status import EdgeStatus, parse_status
-from triplewire.model import parse_position
+from triplewire.config.traffic import StreamTraffic
 from triplewire.model.errors import TriplewireError
+from triplewire.model.positions import parse_position
 
 
 @dataclass(frozen=True)

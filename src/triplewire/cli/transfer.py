@@ -18,9 +18,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from triplewire.cli.common import DEFAULT_URL, Data, Url, load_settings, open_client
-from triplewire.model import parse_position
 from triplewire.model.errors import BadRequest, InputError
-from triplewire.rdf.headers import parse_time
+from triplewire.model.positions import parse_position
 from triplewire.service.transfer.formats import STANDARD_STREAM, FileFormat, choose_encoding
 
 if TYPE_CHECKING:
@@ -122,6 +121,7 @@ def export(
 
     It reads the data directory, with or without a running broker, up to the events that are stored now.
     """
+    from triplewire.rdf.headers import parse_time
     from triplewire.service.transfer.exporter import Export, Selection, export_to_file, export_to_stream
     from triplewire.storage.lake.entries import LakeEntries
 

@@ -1,8 +1,8 @@
 """Settings are one frozen value that every process is started with.
 
 A process can also hide a package from itself. PyArrow imports pandas, where it is installed, as soon as it sees a
-Python list, only to ask whether the list is a data frame. That takes half a second and 50 MB in every process. Spark's
-driver needs pandas; edges and workers do not, and hide it.
+Python list, only to ask whether the list is a data frame. That takes half a second and 50 MB in every process. No
+process of a broker needs it, and each hides it.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import orjson
 
 from triplewire.config.files import replace_file
-from triplewire.config.metrics import StreamTraffic
+from triplewire.config.traffic import StreamTraffic
 from triplewire.model.clock import Clock
 
 STATUS_SECONDS = 1.0

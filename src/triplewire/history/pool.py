@@ -144,10 +144,6 @@ class QueryWorkerPool:
     def pids(self) -> list[int]:
         return [process.pid for process in self._all]
 
-    def warm(self) -> None:
-        """Start a process in the background, before the first query."""
-        self._background(self._warm())
-
     async def ask(self, request: HistoryRequest) -> QueryAnswer:
         """Return an answer that has begun. Raises Unavailable when too many queries wait, and what `open` raises."""
         process = await self._take()
@@ -198,12 +194,6 @@ class QueryWorkerPool:
         self._all.add(process)
         return process
 
-    async def _warm(self) -> None:
-        try:
-            self._release(await self._take())
-        except Unavailable:
-            return
-
     async def _recover(self, process: QueryProcess) -> None:
         await process.cancel(self._grace)
         if process.alive:
@@ -232,10 +222,6 @@ class HistoryService:
     def __init__(self, duckdb: QueryWorkerPool, spark: QueryWorkerPool | None = None) -> None:
         self._duckdb = duckdb
         self._spark = spark
-
-    def start(self) -> None:
-        """Start a process in the background, before the first query."""
-        self._duckdb.warm()
 
     async def ask(self, request: HistoryRequest) -> QueryAnswer:
         """Return an answer that has begun. Raises InputError, QueryLimit or Unavailable."""

@@ -18,17 +18,10 @@ import orjson
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from triplewire.config.metrics import (
-    CONTENT_TYPE,
-    NOTIFICATIONS,
-    Metrics,
-    StreamTraffic,
-    merge_expositions,
-    select_busiest,
-    sum_by_stream,
-)
+from triplewire.config.metrics import CONTENT_TYPE, Metrics, merge_expositions
 from triplewire.config.status import Heartbeat
 from triplewire.config.tracing import HEADER, TRACED_EVENTS, TraceParent, Tracer, current_span, now_ns, parse_parents
+from triplewire.config.traffic import NOTIFICATIONS, StreamTraffic, select_busiest, sum_by_stream
 from triplewire.http.auth import caller
 from triplewire.http.delivery.connections import ClientConnection
 from triplewire.http.delivery.topics import LiveTopic

@@ -1,40 +1,17 @@
-"""Decorators that compile Python functions with numba, and the types of the arrays that they take.
-
-Machine code is cached on disk in a directory whose name is a hash of all compiled sources: numba itself notices that a
-function has changed, but not one that it calls.
-"""
+"""Decorators that compile Python functions with numba. Machine code is cached on disk."""
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 
+from triplewire.kernels.cache import cache_directory
+
 F = TypeVar("F", bound=Callable[..., object])
 
-ROOT = Path(__file__).parent.parent
-COMPILED_FOLDERS = ("continuous/join_network", "kernels", "matching/bags", "matching/index")
-"""All folders with compiled functions. A test holds that there are no others: their machine code would go stale."""
-
-
-def compiled_sources() -> list[Path]:
-    return sorted(path for folder in COMPILED_FOLDERS for path in (ROOT / folder).glob("*.py"))
-
-
-def _cache_directory() -> Path:
-    sources = hashlib.sha256(numba.__version__.encode())
-    for path in compiled_sources():
-        sources.update(path.read_bytes())
-    configured = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
-    root = Path(configured) if configured else Path.home() / ".cache"
-    return root / "triplewire" / f"compiled-{sources.hexdigest()[:16]}"
-
-
-numba.config.CACHE_DIR = str(_cache_directory())  # type: ignore[attr-defined]
+numba.config.CACHE_DIR = str(cache_directory())  # type: ignore[attr-defined]
 
 # Without reference counts of arrays (`_nrt`): compiled code allocates none, and counting takes longer than matching.
 _OPTIONS: Any = {"nogil": True, "error_model": "numpy", "_nrt": False}

@@ -1,8 +1,5 @@
 """Events are published, stored, matched and delivered whole or not at all; each has one position in the log.
 
-A position is an integer that only grows. Clients see an opaque token of fixed width whose order as text is the order
-of positions, so that clients and stores may compare and sort tokens.
-
 A match is a row of `MATCHES` and stays symbolic where possible: most subscriptions belong to a group that differs in
 one threshold, and a match names the group and the value of the event; the edge expands it for connected subscribers.
 Solutions are the numbers of the quads that gave them, or terms where something was computed; such a match names its
@@ -21,13 +18,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
-from typing import Final, NewType
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from triplewire.model.errors import BadRequest
 from triplewire.model.terms import TW, XSD, iri, is_literal, literal, parse_literal
 
 
@@ -109,38 +105,6 @@ ENTRIES = pa.schema(
 
 MATCHED_COLUMNS = ("position", "stream", "event", "text", "source", "application", "time", "received", "extensions")
 """The columns of `ENTRIES` that are matched, stored and delivered; `syntax` is not."""
-
-
-Position = NewType("Position", int)
-
-START = Position(0)
-"""Before everything: reading after START reads all."""
-
-END = Position(2**63 - 1)
-"""After everything: the end of a subscription that was not ended."""
-
-_WIDTH = 16
-
-
-def format_position(position: int) -> str:
-    """The text that clients see and send back."""
-    return format(position, f"0{_WIDTH}x")
-
-
-def parse_position(text: str) -> Position:
-    """The position that a client sent. `earliest` is the start."""
-    if text == "earliest":
-        return START
-    try:
-        position = Position(int(text, 16))
-        if not START <= position <= END or format_position(position) != text:
-            raise ValueError
-        return position
-    except ValueError:
-        raise BadRequest(
-            f"{text!r} is not a position; use `earliest`, or the `id` of something you received, "
-            f"which is {_WIDTH} hexadecimal digits"
-        ) from None
 
 
 class LimitReached(StrEnum):

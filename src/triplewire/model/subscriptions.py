@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from triplewire.model.events import END, START
+from triplewire.model.positions import END, START
 
 Names: TypeAlias = str | tuple[str, ...] | None
 """One, any of several, or whatever there is."""

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from triplewire.config import Settings
 from triplewire.config.files import prepare_directory
 from triplewire.http.listeners import Certificates
 from triplewire.model.clock import Clock, SystemClock
 from triplewire.model.errors import BadRequest
-from triplewire.storage.registry.security import read_tokens
-from triplewire.storage.registry.sqlite import SqliteRegistry
+
+if TYPE_CHECKING:
+    from triplewire.storage.registry.sqlite import SqliteRegistry
 
 AUTH_CHOICES = ("auto", "open", "closed")
 
@@ -46,6 +48,8 @@ def is_private(settings: Settings) -> bool:
 
 def has_tokens(settings: Settings) -> bool:
     """Whether a token was ever created. Revoked tokens count: they keep the edge closed."""
+    from triplewire.storage.registry.security import read_tokens
+
     if not settings.access.exists():
         return False
     registry = open_token_registry(settings, SystemClock())
@@ -58,6 +62,9 @@ def has_tokens(settings: Settings) -> bool:
 def open_token_registry(settings: Settings, clock: Clock) -> SqliteRegistry:
     """Open the registry of tokens. It is a file of its own, which only its owner can read and which changes seldom, so
     that a request costs no more than a check whether it did."""
+    # With PyArrow, which the supervisor does without.
+    from triplewire.storage.registry.sqlite import SqliteRegistry
+
     prepare_directory(settings.data)
     settings.access.touch(mode=0o600)
     return SqliteRegistry(settings.access, clock)

@@ -124,7 +124,7 @@ def open_edge_parts(settings: Settings) -> Iterator[EdgeParts]:
         stores = _open_stores(settings, clock, stack)
         auth = make_auth(settings, stores.access, clock)
         commits = stack.enter_context(closing(GroupCommit(stores.log)))
-        queries = stack.enter_context(closing(_start_queries(settings)))
+        queries = stack.enter_context(closing(_open_queries(settings)))
         tracer = open_tracer(settings.traces, "edge", settings.trace_ratio)
         if tracer is not None:
             stack.callback(tracer.close)
@@ -280,16 +280,13 @@ def _query_figures(settings: Settings, id: str) -> Mapping[str, Any] | None:
     return {"position": format_position(detail["position"]), **detail.get("figures", {}).get(id, {})}
 
 
-def _start_queries(settings: Settings) -> HistoryService:
-    """Start the pools of query processes. The first DuckDB process starts in the background, the Spark process when it
-    is first needed."""
+def _open_queries(settings: Settings) -> HistoryService:
+    """Open the pools of query processes. A process starts when it is first needed."""
     limits = QueryLimits.from_settings(settings)
-    queries = HistoryService(
+    return HistoryService(
         duckdb=QueryWorkerPool(_query_command("duckdb", settings), limits, processes=settings.query_processes),
         spark=QueryWorkerPool(_query_command("spark", settings), limits, processes=1),
     )
-    queries.start()
-    return queries
 
 
 def _query_command(engine: str, settings: Settings) -> WorkerCommand:

@@ -18,9 +18,22 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from triplewire.config.files import replacing
+
+JVM_OPTIONS = (
+    # Stopping a query in mid-batch runs a regular expression of Spark's that overflows the usual stack.
+    "-Xss8m",
+    # The JVM plans and moves batches, it does not compute: the quick compiler starts sooner and is fast enough.
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    # By default it is a 64th of the memory, and the heap never shrinks below it.
+    "-Xms32m",
+    "-XX:MaxHeapFreeRatio=30",
+    "-XX:MinHeapFreeRatio=10",
+)
 
 MINIMUM_JAVA = 17
 FIRST_AOT_JAVA = 25
@@ -113,3 +126,12 @@ class ClassCache:
     def record_options(self, path: Path) -> list[str]:
         """The options of a JVM that writes the classes it loaded to a file when it exits."""
         return [f"-XX:{'AOTCacheOutput' if self.ahead_of_time else 'ArchiveClassesAtExit'}={path}", "-Xlog:disable"]
+
+
+def class_cache(home: Path) -> ClassCache:
+    """Return the class cache of this installation's Spark."""
+    # Spark itself is not imported: the supervisor asks, too.
+    spark = find_spec("pyspark")
+    assert spark is not None
+    assert spark.origin is not None
+    return ClassCache.locate(home, Path(spark.origin).parent / "jars", JVM_OPTIONS)

@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
-import pyspark
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas import functions
 
 from triplewire.config.files import file_lock
-from triplewire.spark.java import ClassCache, java_home
+from triplewire.config.settings import hide
+from triplewire.spark.java import JVM_OPTIONS, class_cache, java_home
 
 STREAMING_SETTINGS: Mapping[str, str] = {
     # Half of a small batch is checkpoint files; the default manager writes each of them twice, over a rename.
@@ -45,16 +46,6 @@ SESSION_SETTINGS: Mapping[str, str] = {
     # Its threads would only be in the way of Spark's tasks, one on each core, and of a fork.
     "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",
 }
-
-JVM_OPTIONS = (
-    # Stopping a query in mid-batch runs a regular expression of Spark's that overflows the usual stack.
-    "-Xss8m",
-    # The JVM plans and moves batches, it does not compute: the quick compiler starts sooner and is fast enough.
-    "-XX:TieredStopAtLevel=1",
-    "-XX:+UseSerialGC",
-    "-XX:MaxHeapFreeRatio=30",
-    "-XX:MinHeapFreeRatio=10",
-)
 
 SAMPLE_BATCHES = 5
 """Batches of the query that fills the class cache."""
@@ -98,6 +89,13 @@ def start_session(
     return session
 
 
+def do_without_pandas() -> None:
+    """Hide pandas from a driver: half a second and 50 MB. Spark insists on it before `mapInArrow`, and does not use it
+    there."""
+    hide("pandas")
+    functions.require_minimum_pandas_version = lambda: None  # type: ignore[attr-defined]
+
+
 def _add_threads(master: str, count: int) -> tuple[str, dict[str, str]]:
     """Return a local master with more threads, and the setting by which jobs are still split as before: tasks that do
     not end would leave too few threads to the others. Another master is returned as it is."""
@@ -106,11 +104,6 @@ def _add_threads(master: str, count: int) -> tuple[str, dict[str, str]]:
         return master, {}
     threads = (os.cpu_count() or 1) if found[1] == "*" else int(found[1])
     return f"local[{threads + count}{found[2] or ''}]", {"spark.default.parallelism": str(threads)}
-
-
-def class_cache(home: Path) -> ClassCache:
-    """Return the class cache of this installation's Spark."""
-    return ClassCache.locate(home, Path(pyspark.__path__[0]) / "jars", JVM_OPTIONS)
 
 
 def make_class_cache(home: Path | None = None) -> bool:

@@ -8,6 +8,8 @@ from tests.matching.index.test_matcher import expanded
 from tests.matching.subscriptions import registered
 from tests.matching.test_evaluator import entries
 from triplewire.matching.evaluator import Evaluator
+from triplewire.matching.index.groups import compile_matching, warm_up
+from triplewire.matching.index.kernel import match_events
 from triplewire.matching.matcher import Matcher
 from triplewire.matching.plans import SOLUTIONS
 from triplewire.model import Event, Kind, LimitReached
@@ -44,3 +46,9 @@ def test_a_join_within_a_very_large_event_is_left_to_who_is_better_at_it() -> No
     matcher = Matcher.from_changes([*changes, *registered(2, JOINED, Kind.SIGNAL)])
     found = matcher.match(entries({6: event(30_000)}))
     assert [row["position"] for row in found.to_pylist()] == [6]
+
+
+def test_code_that_is_compiled_ahead_is_the_code_that_matches() -> None:
+    compile_matching()
+    warm_up()
+    assert len(match_events.signatures) == 1  # type: ignore[attr-defined]

@@ -41,7 +41,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from triplewire.model.events import START
+from triplewire.model.positions import START
 from triplewire.model.subscriptions import TimeDomain
 
 Int64Array: TypeAlias = NDArray[np.int64]

@@ -26,7 +26,7 @@ from triplewire.continuous.windows.assigners import (
     WindowBounds,
     split_sessions,
 )
-from triplewire.model.events import END
+from triplewire.model.positions import END
 
 
 class StreamTimeline:

@@ -41,7 +41,7 @@ from triplewire.continuous.windows.panes import (
 from triplewire.continuous.windows.plans import WindowPlan
 from triplewire.model.cache import BoundedCache
 from triplewire.model.errors import QueryLimit
-from triplewire.model.events import END
+from triplewire.model.positions import END
 from triplewire.model.subscriptions import ANSWER, ContinuousQuery, LatePolicy, ReportStrategy, TimeDomain
 from triplewire.sparql import WindowClause
 from triplewire.storage.registry.ports import RegistryChange

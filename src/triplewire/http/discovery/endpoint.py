@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 from aiohttp import hdrs, web
 
-from triplewire.config.metrics import NOTIFICATIONS, StreamTraffic, sum_by_stream
+from triplewire.config.traffic import NOTIFICATIONS, StreamTraffic, sum_by_stream
 from triplewire.history.dataset_statistics import DatasetStatistics
 from triplewire.http.api_documents import CacheableDocument, respond_conditionally
 from triplewire.http.auth import caller

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from triplewire.config.metrics import StreamTraffic
 from triplewire.config.status import EdgeStatus
+from triplewire.config.traffic import StreamTraffic
 from triplewire.http.openapi import schemas
 from triplewire.http.openapi.schemas import ABSENT, POSITION, Document, Keywords, RequestDocument, Schema, any_of, ref
 from triplewire.matching.filters import FILTER_CONSTRAINTS, FILTERS

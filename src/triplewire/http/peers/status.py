@@ -20,8 +20,9 @@ import psutil
 from aiohttp import web
 
 from triplewire.config.files import replace_file, sync
-from triplewire.config.metrics import Metrics, StreamTraffic
+from triplewire.config.metrics import Metrics
 from triplewire.config.status import EdgeState, EdgeStatus, read_statuses, remove_status, status_order, write_status
+from triplewire.config.traffic import StreamTraffic
 from triplewire.http.openapi import resource_operations, routes_of, serves
 from triplewire.http.ports import ThreadPool
 from triplewire.http.resources.bodies import json_response

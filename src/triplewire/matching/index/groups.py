@@ -6,16 +6,19 @@ candidates that guards let through.
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from subprocess import Popen
 
 import numpy as np
 import pyarrow as pa
 
 from triplewire.kernels.arrays import Flags, Int32, Int64, Records
+from triplewire.kernels.cache import mark_compiled
 from triplewire.matching.index import arrays
 from triplewire.matching.index.columns import CALL
 from triplewire.matching.index.files import IndexFiles
@@ -27,7 +30,7 @@ from triplewire.matching.index.relations import build_relations, no_relations
 from triplewire.matching.index.store import IndexGenerations, ProgramAddition
 from triplewire.matching.plans import SOLUTIONS
 from triplewire.matching.shapes import lift
-from triplewire.model import MATCHES, no_matches
+from triplewire.model import ENTRIES, MATCHES, no_matches
 from triplewire.sparql import parse_query
 
 _ROOM = 1 << 14
@@ -75,25 +78,46 @@ class IndexResult:
 @cache
 def warm_up() -> None:
     """Load the compiled code from its cache, or compile it, which takes half a minute."""
+    text = '<urn:s>\t<urn:p>\t"1"^^<http://www.w3.org/2001/XMLSchema#integer>'
+    with tempfile.TemporaryDirectory(prefix="triplewire-index-") as directory:
+        GroupIndex(_build_sample(Path(directory))).match(
+            pa.table({"position": [1], "text": [text], "stream": [""], "source": [""], "application": [""]})
+        )
+    mark_compiled()
+
+
+def compile_kernels() -> None:
+    """Do what `warm_up` does, in less time where nothing is compiled: two processes compile half of the code each."""
+    matching = Popen([sys.executable, "-c", f"from {__name__} import compile_matching; compile_matching()"])
+    with tempfile.TemporaryDirectory(prefix="triplewire-index-") as directory:
+        _build_sample(Path(directory))
+    matching.wait()
+    warm_up()
+
+
+def compile_matching() -> None:
+    """Compile the code that matches, and not the code that builds an index."""
+    with tempfile.TemporaryDirectory(prefix="triplewire-index-") as directory:
+        GroupIndex(IndexGenerations(Path(directory)).files).compile()
+
+
+def _build_sample(directory: Path) -> IndexFiles:
+    """Build an index with one subscription."""
     query = parse_query("SELECT * { ?s <urn:p> ?o FILTER(?o > 0 && ?o != 7) }")
     lifted = lift(query, solutions=True)
     memberships = Memberships(lifted.shape)
     membership = memberships.of(lifted.constants)
     assert memberships.program is not None, "the index knows comparisons"
     assert membership is not None, "the index knows small numbers"
-    text = '<urn:s>\t<urn:p>\t"1"^^<http://www.w3.org/2001/XMLSchema#integer>'
-    with tempfile.TemporaryDirectory(prefix="triplewire-index-") as directory:
-        generations = IndexGenerations(Path(directory))
-        with generations.locked() as store:
-            store.reserve([ProgramAddition(memberships.program, 1, guards=False)], [membership] * _ROOM, _ROOM)
-            store.reserve_members(_ROOM)
-            store.join(store.add_program(ProgramAddition(memberships.program, 1, guards=False)), [membership])
-            store.enroll(np.zeros(1, CALL))
-            store.forget(1)
-            store.files.publish()
-        GroupIndex(generations.files).match(
-            pa.table({"position": [1], "text": [text], "stream": [""], "source": [""], "application": [""]})
-        )
+    generations = IndexGenerations(directory)
+    with generations.locked() as store:
+        store.reserve([ProgramAddition(memberships.program, 1, guards=False)], [membership] * _ROOM, _ROOM)
+        store.reserve_members(_ROOM)
+        store.join(store.add_program(ProgramAddition(memberships.program, 1, guards=False)), [membership])
+        store.enroll(np.zeros(1, CALL))
+        store.forget(1)
+        store.files.publish()
+    return generations.files
 
 
 class GroupIndex:
@@ -129,6 +153,11 @@ class GroupIndex:
                 scratch = self._scratch(groups)
             event = following
         return self._result(entries, parts, masks)
+
+    def compile(self) -> None:
+        """Compile the code that matches, by a call without an event."""
+        events = arrays.read_events(ENTRIES.empty_table())
+        match_events(events, 0, self._files.arrays(self._relations), self._scratch(0), _new_buffer(0, 1))
 
     def _scratch(self, groups: int) -> arrays.MatchScratch:
         if len(self._seen) < groups:

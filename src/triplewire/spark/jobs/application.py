@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from subprocess import Popen
 from threading import Event as Flag
 from typing import Any, Final, Protocol
 
@@ -26,6 +28,7 @@ from triplewire.config.logs import JSON
 from triplewire.config.settings import is_orphaned
 from triplewire.config.status import HEARTBEAT_SECONDS, write_heartbeat
 from triplewire.history.worker import PREPARE_SECONDS
+from triplewire.kernels.cache import is_compiled
 from triplewire.model.clock import Clock
 from triplewire.model.errors import TriplewireError
 from triplewire.spark.jobs.maintenance import Eraser, LakeMaintenance, MaintenanceRules, MaintenanceThread
@@ -84,6 +87,7 @@ class PipelineApplication:
 
     def _serve(self, stop: Flag) -> None:
         settings, began = self.settings, self.clock.now()
+        compiling = start_compiling()
         spark = start_session(
             "triplewire",
             settings.master,
@@ -94,7 +98,7 @@ class PipelineApplication:
         work = JobContext(spark, self.ports, settings.checkpoints, CpuCosts.create(spark.sparkContext))
         jobs: dict[str, PipelineJob] = {}
         try:
-            self._start(work, jobs, stop)
+            self._start(work, jobs, compiling, stop)
             _collect_jvm_garbage(spark)
             context = replace(self.context, run=partial(run_tasks, spark))
             maintenance = LakeMaintenance(context, self.rules, self.clock)
@@ -112,12 +116,16 @@ class PipelineApplication:
         memory = self.settings.query_seconds + PREPARE_SECONDS
         return Eraser(self.ports.open_stores(), context, self.clock, memory, began)
 
-    def _start(self, work: JobContext, jobs: dict[str, PipelineJob], stop: Flag) -> None:
+    def _start(
+        self, work: JobContext, jobs: dict[str, PipelineJob], compiling: Popen[bytes] | None, stop: Flag
+    ) -> None:
         """Start matching and storing, and wait until each has passed the position of a new registry entry."""
         ports = self.ports
-        jobs["match"] = self._resident(work, OutboxLane.FAST, 0)
-        jobs["store"] = start_store(work, self.settings.store_interval)
         (mark,) = ports.open_registry().put([("pipeline", "start", {"pid": os.getpid(), "at": self.clock.now()})])
+        jobs["store"] = start_store(work, self.settings.store_interval)
+        while compiling is not None and compiling.poll() is None and not stop.wait(LOOK_SECONDS):
+            self._beat("starting")
+        jobs["match"] = self._resident(work, OutboxLane.FAST, 0)
         outbox, lake = ports.open_outbox(""), ports.open_lake()
         while min(outbox.head(), lake.files().position) < mark and not stop.wait(LOOK_SECONDS):
             _check(jobs)
@@ -188,6 +196,14 @@ class PipelineApplication:
 
     def _beat(self, state: str, **detail: object) -> None:
         write_heartbeat(self.settings.heartbeat, self.clock, state, detail)
+
+
+def start_compiling() -> Popen[bytes] | None:
+    """Start to compile the matching code, unless it is, beside Spark, which takes as long to start. If the process
+    fails, the first task compiles."""
+    if is_compiled():
+        return None
+    return Popen([sys.executable, "-c", "from triplewire.matching.index.groups import compile_kernels as run; run()"])
 
 
 class PipelineJob(Protocol):
