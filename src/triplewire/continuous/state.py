@@ -70,7 +70,12 @@ class StateChangelog:
             replacing(self._file(batch_round)) as file,
             pa.ipc.new_stream(file, rows.schema, options=_OPTIONS) as stream,
         ):
-            stream.write_table(rows)
+            stream.write_table(rows.combine_chunks())
+
+    def drop(self, rounds: Iterable[BatchRound]) -> None:
+        """Drop the files of rounds, of which most have none."""
+        for each in rounds:
+            self._file(each).unlink(missing_ok=True)
 
     def write_snapshot(self, batch: int, rows: pa.Table) -> None:
         """Write everything that a partition has after a batch."""
@@ -92,11 +97,11 @@ class StateChangelog:
         except (pa.ArrowInvalid, OSError) as error:
             raise Unavailable(f"{self._file(batch_round)} cannot be read: {error}") from error
 
-    def sizes(self) -> tuple[int, int]:
-        """Return the bytes of the last snapshot, and of the rounds since."""
+    def sizes(self, least: int = 0) -> tuple[int, int]:
+        """Return the bytes of the last snapshot, and of the rounds since. A smaller file counts as the least."""
         snapshot, since = 0, 0
         for each in self._rounds():
-            size = self._file(each).stat().st_size
+            size = max(least, self._file(each).stat().st_size)
             snapshot, since = (size, 0) if each[1] == _SNAPSHOT else (snapshot, since + size)
         return snapshot, since
 
@@ -105,8 +110,7 @@ class StateChangelog:
         rounds = self._rounds()
         snapshots = [each for each in rounds if each[1] == _SNAPSHOT and each[0] <= batch]
         dropped = [each for each in rounds if snapshots and each < snapshots[-1]]
-        for each in dropped:
-            self._file(each).unlink(missing_ok=True)
+        self.drop(dropped)
         return len(dropped)
 
     def _rounds(self) -> list[BatchRound]:

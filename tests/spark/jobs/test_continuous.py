@@ -7,6 +7,7 @@ import pickle
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -16,7 +17,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pyspark.sql import DataFrame
 
 from tests.continuous.join_network.runs import query_of
 from tests.continuous.oracle import Asked, Bindings, Key, Published, Triple, expected
@@ -29,7 +29,7 @@ from triplewire.model import END, ErasureScope, Event, LimitReached
 from triplewire.model.subscriptions import ContinuousQuery, QueryState
 from triplewire.spark.jobs import join_stage, window_stage
 from triplewire.spark.jobs.continuous import ContinuousBatch, ContinuousDriver, ContinuousOptions
-from triplewire.spark.jobs.exchange import pack_table
+from triplewire.spark.jobs.source import PositionRange, frame_of_ranges
 from triplewire.spark.jobs.streaming import JobContext
 from triplewire.storage.log.ports import Publication
 from triplewire.storage.registry.erasure import ErasureReceipt, request_entries
@@ -91,15 +91,21 @@ class World:
         ((position,),) = self.log.append([Publication("s", [event])])
         self.published.append(Published(position, chosen))
 
-    def run(self, times: int = 1) -> None:
-        """A batch with all that is new, done so many times, of which only the last comes to its end."""
+    def run(self, attempts: str = "1") -> None:
+        """A batch with all that is new. `attempts` says how many tasks read it in each attempt, of which only the last
+        comes to its end; all is lost at an `x`."""
         start, turn = self.upto, BatchContext(self.batch, self.log.head(), self.clock.now())
         if turn.position == start:
             return
-        for _ in range(times):
-            entries = self.log.read(start, turn.position, 1_000)
-            frame = Frame([*pack_table(entries)], [])
-            batch = ContinuousBatch(RUN, cast("DataFrame", frame), turn, start)
+        for attempt in attempts:
+            if attempt == "x":
+                self.restart()
+                continue
+            tasks = int(attempt)
+            bounds = [start + (turn.position - start) * number // tasks for number in range(tasks + 1)]
+            ranges = [PositionRange(*each) for each in pairwise(bounds)]
+            events = frame_of_ranges(self._work.spark, self._work.ports.open_log, ranges)
+            batch = ContinuousBatch(RUN, events, turn, start)
             outcome = self.driver.run_batch(batch)
         self.driver.finish_batch(batch)
         self.events += [event for _, event in outcome.events]
@@ -149,7 +155,7 @@ KNOWS, IN, SAYS, OTHER = (
 )
 steps = st.one_of(
     st.lists(st.sampled_from([KNOWS, IN, SAYS, OTHER]) | quads, min_size=1, max_size=3, unique=True),
-    st.sampled_from(["batch", "batch", "twice", "restart", "renew", "reorder"]),
+    st.sampled_from(["1", "2", "11", "12", "21", "22", "1x2", "2x1", "1x1", "restart", "renew", "reorder"]),
     st.tuples(st.integers(0, len(ASKED) - 1), st.booleans()),
 )
 
@@ -157,8 +163,11 @@ steps = st.one_of(
 # A set is told of what has all its pieces after its query, though others were there.
 @example([[KNOWS], (2, False), [KNOWS, IN]], 1, PATIENT)
 # A query that looks back comes last in a batch in which an order is decided again.
-@example([[KNOWS], "batch", "reorder", [IN], (0, True)], 1, PATIENT)
-@example([[KNOWS], "batch", [IN], (0, True)], 1, EAGER)
+@example([[KNOWS], "1", "reorder", [IN], (0, True)], 1, PATIENT)
+@example([[KNOWS], "1", [IN], (0, True)], 1, EAGER)
+# One attempt writes all rounds of a partition as one file, the other each for itself: nothing counts twice.
+@example([[KNOWS, IN], "1x2", "restart", [KNOWS]], 2, PATIENT)
+@example([[KNOWS, IN], "2x1", "restart", [KNOWS]], 2, PATIENT)
 @settings(max_examples=60, deadline=None)
 @given(st.lists(steps, min_size=5, max_size=30), st.sampled_from([1, 2]), st.sampled_from([PATIENT, EAGER]))
 def test_answers_are_the_same_whatever_comes_between(
@@ -170,7 +179,7 @@ def test_answers_are_the_same_whatever_comes_between(
         world, wishes = World(Path(directory), patch, stations, reorder=rules), list[Asked]()
         world.register(ASKED[0])
         wishes.append(ASKED[0])
-        for step in [*chosen, "batch"]:
+        for step in [*chosen, "1"]:
             _take(world, wishes, step)
         for number, wish in enumerate(wishes):
             assert world.told(number) == world.right(number, wish), (number, wish)
@@ -179,14 +188,14 @@ def test_answers_are_the_same_whatever_comes_between(
 
 def _take(world: World, wishes: list[Asked], step: object) -> None:
     match step:
-        case "batch" | "twice":
-            world.run(2 if step == "twice" else 1)
         case "restart":
             world.restart()
         case "renew":
             request_renewal(world.registry)
         case "reorder":
             world.change_rules(EAGER)
+        case str():
+            world.run(step)
         case (int() as number, bool() as back):
             wishes.append(ASKED[number])
             world.register(ASKED[number], 1 if back and not ASKED[number].distinct else None)
@@ -206,7 +215,7 @@ def test_what_is_made_anew_lies_elsewhere_and_the_old_goes(world: World, tmp_pat
     assert [each.name for each in (tmp_path / "state").iterdir()] == [RUN]
     request_renewal(world.registry)
     made = world.log.head()
-    world.run(2)
+    world.run("12")
     assert [each.name for each in (tmp_path / "state").iterdir() if any(each.iterdir())] == [f"{RUN}@{made}"]
     assert json.loads((tmp_path / "decisions.json").read_text())["rebuilt_at"] == made
     world.restart()
@@ -214,6 +223,23 @@ def test_what_is_made_anew_lies_elsewhere_and_the_old_goes(world: World, tmp_pat
     world.run()
     assert world.told(0) == world.right(0, ASKED[0])
     assert world.told(0).total() == 1
+
+
+def test_many_small_batches_leave_few_files(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(join_stage, "SNAPSHOT_BYTES", 4 * join_stage.FILE_BYTES)
+    monkeypatch.setattr(join_stage, "MEASURED_BYTES", join_stage.FILE_BYTES)
+    world.register(ASKED[0])
+    world.register(ASKED[3])
+    for number in range(30):
+        road = f"<{EX}t{number // 2}>"
+        world.publish((road, f"<{EX}in>", f"<{EX}u>") if number % 2 else (f"<{EX}a>", f"<{EX}knows>", road))
+        world.run("1" if number % 3 else "2")
+        if number % 10 == 5:
+            world.restart()
+    for partition in range(2):
+        assert 0 < len(list((tmp_path / "state" / RUN / str(partition)).iterdir())) <= 10
+    assert world.told(0) == world.right(0, ASKED[0])
+    assert world.told(1) == world.right(1, ASKED[3])
 
 
 def test_a_set_that_remembers_too_much_is_suspended_and_told_so(
@@ -265,7 +291,7 @@ def test_windows_that_are_made_anew_have_nothing_of_what_is_erased(
     receipt = ErasureReceipt("x", ErasureScope.EVENT, "", world.clock.now())
     world.registry.put(request_entries(receipt, "urn:e:0"))
     request_renewal(world.registry)
-    world.run(2)
+    world.run("21")
     assert not _kept(tmp_path, "secret")
     assert _kept(tmp_path, "known")
     if restarted:

@@ -79,5 +79,5 @@ def test_what_is_read_at_once_is_cut_by_rows_and_by_bytes() -> None:
 
 
 def test_options_say_what_a_batch_is() -> None:
-    batching = Batching(7, 2, 10, 99)
+    batching = Batching(7, 10, 99)
     assert Batching.from_options({name: str(value) for name, value in asdict(batching).items()}) == batching

@@ -2,29 +2,60 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import cast
 
-from triplewire.spark.jobs.exchange import unpack_blocks
-from triplewire.spark.jobs.source import Batching, TimedLogReader
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.spark.jobs.frames import one_process
+from triplewire.spark.jobs.source import Batching, SourcePorts, TimedLogReader, frame_of_ranges, split_positions
+from triplewire.storage.signals import SignalReceiver, SignalSender
 from triplewire.testing import open_twin, publication
 from triplewire.testing.doubles import Twin
 
 SECOND = 1_000_000
 
 
-def reader(stores: Twin, path: Path, events: int = 10) -> TimedLogReader:
-    return TimedLogReader(lambda: stores.log, Batching(0, 1, events), stores.clock, path)
+def reader(stores: Twin, due: Path, events: int = 10, interval: float = 0.0) -> TimedLogReader:
+    ports = SourcePorts(lambda: stores.log, lambda: SignalReceiver(due.parent / "signals"), due, interval)
+    return TimedLogReader(ports, Batching(0, events), stores.clock)
 
 
-def test_a_batch_is_what_its_offsets_say(tmp_path: Path) -> None:
+def test_tasks_read_what_offsets_say(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with open_twin("memory") as stores:
         stores.log.append([publication(*range(10))])
         found = reader(stores, tmp_path / "due")
         end = found.latestOffset({"position": 0, "time": 0}, found.getDefaultReadLimit())
         stores.log.append([publication(11)])
-        (part,) = found.partitions({"position": 3, "time": 0}, end)
-        (entries,) = unpack_blocks(found.read(part))
+        assert found.partitions({"position": 3, "time": 0}, end) == []
+        spark = cast("SparkSession", one_process(monkeypatch))
+        frame = frame_of_ranges(spark, lambda: stores.log, split_positions(3, end["position"], 2))
+        (entries,) = frame.read(iter([pa.record_batch({"id": [0]})]))
+        assert frame.alone
         assert entries["position"].to_pylist() == list(range(4, 11))
+
+
+def test_without_ranges_one_task_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_twin("memory") as stores:
+        frame = frame_of_ranges(cast("SparkSession", one_process(monkeypatch)), lambda: stores.log, [])
+        assert frame.alone
+        assert [*frame.read(iter([pa.record_batch({"id": [0]})]))] == []
+
+
+def test_a_source_without_events_waits_for_a_commit(tmp_path: Path) -> None:
+    """The signal ends the wait, long before the interval does."""
+    with open_twin("memory") as stores:
+        found = reader(stores, tmp_path / "due", interval=3_600.0)
+        stores.log.append([publication(1)])
+        start = found.latestOffset({"position": 0, "time": 0}, found.getDefaultReadLimit())
+        with ThreadPoolExecutor(1) as threads:
+            ended = threads.submit(found.latestOffset, start, found.getDefaultReadLimit())
+            stores.log.append([publication(2)])
+            SignalSender(tmp_path / "signals").send()
+            assert ended.result()["position"] == 2
 
 
 def test_a_batch_that_takes_all_has_the_time_of_the_clock(tmp_path: Path) -> None:

@@ -32,8 +32,18 @@ from triplewire.kernels.arrays import Int64
 from triplewire.matching.event_history import EventHistory
 from triplewire.model import MATCHES, Event, LimitReached, no_matches
 from triplewire.spark.jobs.exchange import pack_table
-from triplewire.spark.jobs.join_stage import JoinReport, JoinTask, PredicateCounts, run_joins
-from triplewire.spark.jobs.source import Batching, Checkpoint, timed_log_source
+from triplewire.spark.jobs.join_stage import PAGE_ROUNDS, JoinReport, JoinTask, PredicateCounts, run_joins
+from triplewire.spark.jobs.source import (
+    Batching,
+    Checkpoint,
+    EventFrame,
+    SourcePorts,
+    frame_of_blocks,
+    frame_of_ranges,
+    split_positions,
+    timed_log_source,
+)
+from triplewire.spark.jobs.stateful import StageLoad
 from triplewire.spark.jobs.streaming import CONTINUOUS_JOB, JobContext, StreamingJob, start_job
 from triplewire.spark.jobs.window_stage import WindowReport, WindowTask, rewrite_changelogs, run_windows
 from triplewire.storage.log.ports import Log, Publication
@@ -52,9 +62,6 @@ from it pass through the JVM, some five times as much, which has 640 MB for them
 DISTINCT_ANSWERS: Final = 2_000_000
 """Answers of a continuous query with set semantics that are remembered, so that none is reported twice: some 200 MB.
 A query with more is suspended."""
-
-PAGE_ROUNDS = 1_000
-"""Rounds of one page of a backfill, at most: more than a chain has patterns."""
 
 """The name of the streaming query, of its checkpoint, and of its figures in the heartbeat."""
 
@@ -75,10 +82,10 @@ class ContinuousOptions:
 
 @dataclass(frozen=True)
 class ContinuousBatch:
-    """A batch of a run: its events as a frame of `BLOCKS`, which begin after the position `after`."""
+    """A batch of a run: its events, which begin after the position `after`."""
 
     run: str
-    events: DataFrame
+    events: EventFrame
     context: BatchContext
     after: int
 
@@ -127,6 +134,7 @@ class ContinuousDriver:
         self._state.write_decisions(decisions)
         self._planner = BatchPlanner(job.registry, decisions, options.reorder)
         self._figures = ContinuousFigures()
+        self._join_load, self._window_load = StageLoad(job.costs.continuous), StageLoad(job.costs.continuous)
 
     def run_batch(self, batch: ContinuousBatch) -> BatchOutcome:
         """Run a batch. Its answers must be written before `finish_batch` is called."""
@@ -171,7 +179,9 @@ class ContinuousDriver:
                 tables += [matches] if backfill.reported else []
                 reports += found
         if self._planner.network.has_unbounded:
-            matches, found = self._run_joins(batch.events, self._join_task(batch, state, self._planner.network))
+            task = self._join_task(batch, state, self._planner.network)
+            with self._join_load.place(batch.events) as events:
+                matches, found = self._run_joins(events, task)
             tables.append(matches)
             reports += found
         return self._planner.date_matches(pa.concat_tables(tables), batch.context, batch.after), reports
@@ -190,8 +200,8 @@ class ContinuousDriver:
             number, after = next(pages), page.position
             blocks = list(pack_table(page.entries))
             if blocks:
-                frame = self._job.spark.createDataFrame(pa.Table.from_batches(blocks))
-                matches, reports = self._run_joins(frame, replace(task, base=number * PAGE_ROUNDS))
+                events = frame_of_blocks(self._job.spark, blocks)
+                matches, reports = self._run_joins(events, replace(task, base=number * PAGE_ROUNDS))
                 positions = pa.array(np.full(matches.num_rows, backfill.origin, np.int64))
                 yield matches.set_column(0, MATCHES.field("position"), positions), reports
 
@@ -201,7 +211,7 @@ class ContinuousDriver:
         path = self._state.write_program(program, decisions, context.position)
         return JoinTask(state, decisions.partitions, context, path, program.depth, self._options.row_limit)
 
-    def _run_joins(self, events: DataFrame, task: JoinTask) -> tuple[pa.Table, list[JoinReport]]:
+    def _run_joins(self, events: EventFrame, task: JoinTask) -> tuple[pa.Table, list[JoinReport]]:
         matches, reports = run_joins(events, task, self._job.costs)
         for report in reports:
             if isinstance(report, PredicateCounts):
@@ -243,7 +253,8 @@ class ContinuousDriver:
         queries = self._state.write_queries(list(network.windows.values()), context.position)
         static_data = self._job.ports.open_static_data
         task = WindowTask(state, self._planner.decisions.partitions, context, queries, static_data)
-        results, reports = run_windows(batch.events, task, self._job.costs)
+        with self._window_load.place(batch.events) as events:
+            results, reports = run_windows(events, task, self._job.costs)
         sizes = [each for each in reports if isinstance(each, WindowReport)]
         self._figures.windows.update((each.partition, each.figures) for each in sizes)
         self._state.write_due(min((each.due for each in sizes if each.due is not None), default=None))
@@ -258,20 +269,23 @@ def start_continuous(job: JobContext, options: ContinuousOptions) -> StreamingQu
     checkpoint = Checkpoint(job.checkpoints / CONTINUOUS_JOB)
     outbox = cache(job.ports.open_outbox)
     first = outbox("").head(OutboxLane.CONTINUOUS) or first_query.position - 1
-    batching = Batching(first, job.cores, CONTINUOUS_EVENTS, CONTINUOUS_TEXT_BYTES)
-    streaming = StreamingJob(CONTINUOUS_JOB, checkpoint, batching, options.interval)
+    batching = Batching(first, CONTINUOUS_EVENTS, CONTINUOUS_TEXT_BYTES)
     driver = ContinuousDriver(job, options)
 
-    def deliver(events: DataFrame, number: int) -> None:
+    def deliver(nothing: DataFrame, number: int) -> None:
         context = BatchContext(number, checkpoint.position(number), checkpoint.time(number))
         after = checkpoint.position(number - 1) if number else first
+        ranges = split_positions(after, context.position, job.cores)
+        # The session of the batch plans a job as a whole; that of the pipeline would plan each exchange for itself.
+        events = frame_of_ranges(nothing.sparkSession, job.ports.open_log, ranges)
         batch = ContinuousBatch(checkpoint.id, events, context, after)
         outcome = driver.run_batch(batch)
         publish_answers(job.log, outcome.events)
         outbox(checkpoint.id).write(number, context.position, outcome.matches, OutboxLane.CONTINUOUS)
         job.continuous.update(driver.finish_batch(batch))
 
-    return start_job(job, streaming, deliver, timed_log_source(job.ports.open_log, options.path / "due"))
+    source = SourcePorts(job.ports.open_log, job.ports.open_signals, options.path / "due", options.interval)
+    return start_job(job, StreamingJob(CONTINUOUS_JOB, checkpoint, batching), deliver, timed_log_source(source))
 
 
 def publish_answers(log: Log, events: Sequence[tuple[str, Event]]) -> None:

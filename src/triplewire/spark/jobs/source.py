@@ -1,4 +1,4 @@
-"""The log as jobs read it: ranges of positions, blocks of events, a streaming source with times for continuous queries,
+"""The log as jobs read it: ranges of positions, frames of events, a streaming source with times for continuous queries,
 and the checkpoints of streaming queries.
 
 Every log is read through its port. The time of a batch is written with its offset before it runs, so that a replayed
@@ -8,13 +8,15 @@ batch runs at the same time; a batch may come though nothing was published, beca
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
@@ -23,10 +25,11 @@ from pyspark.sql.types import StructType
 from triplewire.continuous.state import read_due
 from triplewire.model import MATCHED_COLUMNS
 from triplewire.model.clock import Clock, SystemClock
-from triplewire.spark.jobs.exchange import BLOCK_BYTES, BLOCKS, pack_table
+from triplewire.spark.jobs.exchange import BLOCK_BYTES, BLOCKS, unpack_blocks
 from triplewire.spark.jobs.workers import hide_pandas
 from triplewire.storage.log.ports import MeasuredLog
 from triplewire.storage.registry.ontologies import BATCH_EVENTS
+from triplewire.storage.signals import SignalReceiver
 
 BATCH_TEXT_BYTES: Final = 32 * 1024 * 1024
 """Text of the events in one micro-batch; one event more may begin within it. As a table of quads it is about ten times
@@ -40,8 +43,8 @@ SMALLEST_PART = 6_000
 """Positions below which a batch is not cut into parts: a task more costs more than it gains."""
 
 
-@dataclass
-class PositionRange(InputPartition):
+@dataclass(frozen=True)
+class PositionRange:
     """The positions p with `after < p <= through`."""
 
     after: int
@@ -50,12 +53,10 @@ class PositionRange(InputPartition):
 
 @dataclass(frozen=True)
 class Batching:
-    """The size of a batch, and its parts. Each field is an option of the source."""
+    """The size of a batch. Each field is an option of the source."""
 
     after: int
     """A query without a checkpoint starts behind this position."""
-    parts: int
-    """Tasks of a batch, at most."""
     events: int = BATCH_EVENTS
     size: int = BATCH_TEXT_BYTES
     """Bytes of text; one event more may begin within them."""
@@ -91,12 +92,59 @@ def split_positions(after: int, through: int, parts: int) -> list[PositionRange]
     return [PositionRange(first, last) for first, last in pairwise(bounds)]
 
 
+ReadEvents = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Table]]
+"""Reads tables of events from the rows of a task."""
+
+
+@dataclass(frozen=True)
+class EventFrame:
+    """Events as a frame: a task reads them from its rows. `alone`: one task is to do all the work; there is no other
+    then."""
+
+    rows: DataFrame
+    read: ReadEvents
+    alone: bool = False
+
+
+def frame_of_ranges(
+    spark: SparkSession, open_log: Callable[[], MeasuredLog], ranges: Sequence[PositionRange]
+) -> EventFrame:
+    """Return the events of ranges of the log, with a task for each. Without ranges one task has nothing to read."""
+    tasks = max(1, len(ranges))
+    return EventFrame(spark.range(0, tasks, 1, tasks), partial(_read_ranges, open_log, ranges), tasks == 1)
+
+
+def frame_of_blocks(spark: SparkSession, blocks: Sequence[pa.RecordBatch]) -> EventFrame:
+    """Return the events of `BLOCKS`, of which there must be one."""
+    return EventFrame(spark.createDataFrame(pa.Table.from_batches(blocks)), unpack_blocks)
+
+
+def _read_ranges(
+    open_log: Callable[[], MeasuredLog], ranges: Sequence[PositionRange], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.Table]:
+    log = open_log()
+    for number in (number for batch in batches for number in batch["id"].to_pylist()):
+        if number < len(ranges):
+            yield from read_blocks(log, ranges[number])
+
+
 TIMED_LOG_SOURCE = "triplewire-timed-log"
 
 
-def timed_log_source(open_log: Callable[[], MeasuredLog], due: Path) -> type[DataSource]:
-    """A data source whose rows are `BLOCKS`. `due` is a file with the time, in microseconds, from which on a batch is
-    to come even if nothing was published."""
+@dataclass(frozen=True)
+class SourcePorts:
+    """What the timed log source looks at. It pickles."""
+
+    open_log: Callable[[], MeasuredLog]
+    open_signals: Callable[[], SignalReceiver]
+    due: Path
+    """A file with the time, in microseconds, from which on a batch is to come even if nothing was published."""
+    interval: float
+    """Seconds after which the source looks at the log although no signal came."""
+
+
+def timed_log_source(ports: SourcePorts) -> type[DataSource]:
+    """A data source whose offsets say what a batch reads. It has no rows: tasks read the log by themselves."""
 
     class TimedLogSource(DataSource):
         @classmethod
@@ -108,7 +156,7 @@ def timed_log_source(open_log: Callable[[], MeasuredLog], due: Path) -> type[Dat
 
         def streamReader(self, schema: StructType) -> DataSourceStreamReader:
             hide_pandas()
-            return TimedLogReader(open_log, Batching.from_options(self.options), SystemClock(), due)
+            return TimedLogReader(ports, Batching.from_options(self.options), SystemClock())
 
     return TimedLogSource
 
@@ -121,12 +169,18 @@ class TimedLogReader(DataSourceStreamReader):
     time of a batch that leaves events for the next one is when the first of these was received.
     """
 
-    def __init__(self, open_log: Callable[[], MeasuredLog], batching: Batching, clock: Clock, due: Path) -> None:
-        self._open_log = open_log
+    def __init__(self, ports: SourcePorts, batching: Batching, clock: Clock) -> None:
+        self._ports = ports
         self._batching = batching
         self._clock = clock
-        self._due = due
-        self._log: MeasuredLog | None = None
+
+    @cached_property
+    def _log(self) -> MeasuredLog:
+        return self._ports.open_log()
+
+    @cached_property
+    def _signals(self) -> SignalReceiver:
+        return self._ports.open_signals()
 
     def initialOffset(self) -> dict[str, int]:
         return {"position": self._batching.after, "time": 0}
@@ -135,26 +189,31 @@ class TimedLogReader(DataSourceStreamReader):
         return ReadMaxRows(self._batching.events)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        self._log = self._log or self._open_log()
+        """Return the end of the next batch. If there is none yet, wait for a commit to the log or for the time that is
+        due, at most for the interval, and look again."""
+        signals, end = self._signals, self._plan(start)
+        if end == start:
+            due = (read_due(self._ports.due) - self._clock.now()) / 1_000_000
+            signals.wait(max(0.0, min(self._ports.interval, due)))
+            end = self._plan(start)
+        return end
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        return []
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return iter(())
+
+    def _plan(self, start: dict[str, int]) -> dict[str, int]:
         # The clock is read first: events that were received before are in the log by then, or on their way.
         now, after = self._clock.now(), start["position"]
         through = plan_batch(self._log, after, self._batching.events, self._batching.size)
         now = max(self._limit_time(through, now), start["time"])
-        if through == after and now < read_due(self._due):
+        if through == after and now < read_due(self._ports.due):
             return start
         return {"position": through, "time": now}
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        return [*split_positions(start["position"], end["position"], self._batching.parts)]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        hide_pandas()
-        assert isinstance(partition, PositionRange)
-        for entries in read_blocks(self._open_log(), partition):
-            yield from pack_table(entries)
-
     def _limit_time(self, through: int, now: int) -> int:
-        assert self._log is not None
         following = self._log.read(through, self._log.head(), 1)
         return min(now, int(following["received"][0].as_py())) if following.num_rows else now
 

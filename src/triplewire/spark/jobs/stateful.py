@@ -1,24 +1,28 @@
 """Stateful stages: what the join stage and the window stage of continuous queries share.
 
 ```
-log ──▶ route ──▶ exchange ───▶ round 1 ──▶ exchange ───▶ round 2 ──▶ … ──▶ driver
+log ──▶ route ──▶ exchange ───▶ round 1 ──▶ exchange ───▶ round 2 ──▶ … ──▶ driver      a large batch
                   by partition              by partition
+
+log ──▶ route and all partitions, in one task ──▶ driver                                a small batch
 ```
 
-A stage is a function from a frame of `BLOCKS` to output tables and reports in the driver. A worker caches the
-partitions that it runs. One that is behind catches up from its changelog, or is rebuilt.
+A stage is a function from the events of a batch to output tables and reports in the driver. An exchange costs some
+100 ms, whatever it moves, so a batch that one task reads is also run by that task. A worker caches the partitions that
+it runs. One that is behind catches up from its changelog, or is rebuilt.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark import Accumulator
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from triplewire.continuous.state import BEFORE_ALL, BatchContext, BatchRound, ChangelogRange, StateChangelog
@@ -28,15 +32,21 @@ from triplewire.spark.jobs.exchange import (
     current_partition,
     pass_through,
     read_inputs,
-    unpack_blocks,
 )
+from triplewire.spark.jobs.source import EventFrame, ReadEvents
 from triplewire.spark.jobs.workers import CpuCosts, charge_cpu, freeze_heap, hide_pandas
+
+ALONE_SECONDS: Final = 0.5
+"""CPU time of a stage in a batch from which on the next is spread over partitions though one task reads it: about as
+much as the exchanges take."""
 
 T = TypeVar("T")
 Route = Callable[[Iterable[pa.Table]], Iterator[pa.RecordBatch]]
 """Turns the events of a task into rows for partitions, and output."""
 Round = Callable[[int, pa.Table], Sequence[pa.RecordBatch]]
 """Runs a partition, given by its number, over its inputs."""
+Alone = Callable[[Iterable[pa.Table]], Iterator[pa.RecordBatch]]
+"""Runs all partitions over the events of a batch, and yields output."""
 
 
 @dataclass(frozen=True)
@@ -48,31 +58,50 @@ class StageTask:
     context: BatchContext
 
 
+@dataclass
+class StageLoad:
+    """The CPU seconds of a stage in its last batch, which decide whether one task runs the next."""
+
+    account: Accumulator[float]
+    seconds: float = 0.0
+
+    @contextmanager
+    def place(self, events: EventFrame) -> Iterator[EventFrame]:
+        """Give the events of a batch, to be run by one task or not, and measure the batch."""
+        before = self.account.value
+        yield replace(events, alone=events.alone and self.seconds < ALONE_SECONDS)
+        self.seconds = self.account.value - before
+
+
 @dataclass(frozen=True)
 class Stage:
-    """A stage of a batch: how events are routed, and the rounds in which partitions run."""
+    """A stage of a batch: how events are routed, the rounds in which partitions run, and all of it in one task."""
 
     route: Route
     inputs: pa.Schema
     rounds: Sequence[Round]
+    alone: Alone
     outputs: pa.Schema
     spilled: Path
     """The folder for large outputs."""
 
 
-def run_stage(blocks: DataFrame, stage: Stage, partitions: int, costs: CpuCosts) -> tuple[pa.Table, Sequence[object]]:
-    """Run a stage over a frame of `BLOCKS`; return its outputs and the reports of its partitions."""
+def run_stage(events: EventFrame, stage: Stage, partitions: int, costs: CpuCosts) -> tuple[pa.Table, Sequence[object]]:
+    """Run a stage over the events of a batch; return its outputs and the reports of its partitions."""
     schema = from_arrow_schema(EXCHANGED)
-    frame = blocks.mapInArrow(partial(_route_events, stage.route, costs), schema)
-    for each in stage.rounds:
+    first = stage.alone if events.alone else stage.route
+    frame = events.rows.mapInArrow(partial(_run_first, first, events.read, costs), schema)
+    for each in () if events.alone else stage.rounds:
         function = partial(_run_partition, each, stage.inputs, costs)
         frame = frame.repartitionById(partitions, "partition").mapInArrow(function, schema)
     return collect_outputs(frame, stage.outputs, stage.spilled)
 
 
-def _route_events(route: Route, costs: CpuCosts, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _run_first(
+    run: Route | Alone, read: ReadEvents, costs: CpuCosts, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     hide_pandas()
-    rows = route(unpack_blocks(batches))
+    rows = run(read(batches))
     while True:
         with charge_cpu(costs.continuous):
             row = next(rows, None)

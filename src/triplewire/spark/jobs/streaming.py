@@ -63,13 +63,11 @@ class JobContext:
 
 @dataclass(frozen=True)
 class StreamingJob:
-    """A streaming query: its name, checkpoint, batches and interval."""
+    """A streaming query: its name, checkpoint and batches."""
 
     name: str
     checkpoint: Checkpoint
     batching: Batching
-    interval: float
-    """Seconds between two checks for events; 0 is at once after a batch."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +136,7 @@ def start_job(
     sink: Callable[[DataFrame, int], None],
     source: type[DataSource],
 ) -> StreamingQuery:
-    """Start a query over a source of blocks of the log."""
+    """Start a query whose source waits until there is something for a batch."""
     work.spark.sparkContext.setLocalProperty("spark.scheduler.pool", streaming.name)
     work.spark.conf.set("spark.sql.streaming.pollingDelay", "10ms")
     work.spark.dataSource.register(source)
@@ -148,7 +146,7 @@ def start_job(
         .load()
         .writeStream.queryName(streaming.name)
         .option("checkpointLocation", str(streaming.checkpoint.path))
-        .trigger(processingTime=f"{round(streaming.interval * 1_000)} milliseconds")
+        .trigger(processingTime="0 seconds")
         .foreachBatch(sink)
         .start()
     )

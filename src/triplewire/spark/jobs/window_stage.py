@@ -15,7 +15,6 @@ from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 
 from triplewire.continuous.state import BEFORE_ALL, BatchContext, StateChangelog
 from triplewire.continuous.state_manager import read_queries
@@ -27,6 +26,7 @@ from triplewire.continuous.windows.static_data import StaticData
 from triplewire.model import Erasure
 from triplewire.model.erasure import blank_erased
 from triplewire.spark.jobs.exchange import send_report, send_to_driver, send_to_partition
+from triplewire.spark.jobs.source import EventFrame
 from triplewire.spark.jobs.stateful import FileCache, PartitionCache, Stage, StageTask, run_stage
 from triplewire.spark.jobs.workers import CpuCosts
 from triplewire.storage.registry.ports import RegistryChange
@@ -78,10 +78,11 @@ def partition_of_query(query: str, partitions: int) -> int:
     return crc32(query.encode()) % partitions
 
 
-def run_windows(blocks: DataFrame, task: WindowTask, costs: CpuCosts) -> tuple[pa.Table, Sequence[object]]:
-    """Run windows over a frame of `BLOCKS`; return `RESULTS`, and reports of type `WindowReport`."""
-    stage = Stage(partial(_route, task), INPUTS, [partial(_run_partition, task)], RESULTS, task.spilled)
-    return run_stage(blocks, stage, task.partitions, costs)
+def run_windows(events: EventFrame, task: WindowTask, costs: CpuCosts) -> tuple[pa.Table, Sequence[object]]:
+    """Run windows over the events of a batch; return `RESULTS`, and reports of type `WindowReport`."""
+    run = partial(_run_partition, task)
+    stage = Stage(partial(_route, task), INPUTS, [run], partial(_run_alone, task), RESULTS, task.spilled)
+    return run_stage(events, stage, task.partitions, costs)
 
 
 def rewrite_changelogs(before: Path, after: Path, batch: int, erasures: Sequence[Erasure]) -> None:
@@ -94,12 +95,25 @@ def rewrite_changelogs(before: Path, after: Path, batch: int, erasures: Sequence
 
 
 def _route(task: WindowTask, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
-    """Send events to the partitions whose queries have windows over their streams."""
+    for number, chosen in _split_events(task, tables):
+        yield from send_to_partition(number, chosen)
+
+
+def _run_alone(task: WindowTask, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+    """Run all partitions in this task."""
+    inputs = [[INPUTS.empty_table()] for _ in range(task.partitions)]
+    for number, chosen in _split_events(task, tables):
+        inputs[number].append(chosen)
+    for number, chosen in enumerate(inputs):
+        yield from _run_partition(task, number, pa.concat_tables(chosen))
+
+
+def _split_events(task: WindowTask, tables: Iterable[pa.Table]) -> Iterator[tuple[int, pa.Table]]:
+    """Yield events with each partition whose queries have windows over their streams."""
     wanted = [_streams(task, number) for number in range(task.partitions)]
     for entries in tables:
         for number, streams in enumerate(wanted):
-            chosen = entries.filter(pc.is_in(entries["stream"], streams))
-            yield from send_to_partition(number, chosen.select(INPUTS.names))
+            yield number, entries.filter(pc.is_in(entries["stream"], streams)).select(INPUTS.names)
 
 
 def _streams(task: WindowTask, number: int) -> pa.Array:
