@@ -314,6 +314,7 @@ BUSY = [("publish", 11), ("step", 0)] * 3
 @example([("divide", 1), *BUSY, ("divide", 2), ("zombie", 1), ("zombie", 0), ("edge", 0), ("divide", 0), *BUSY])
 @example([("divide", 1), ("ontology", 0), *BUSY, ("ontology", 1), ("publish", 4), ("late", 2), ("step", 0)])
 @example([*BUSY, ("restart", 0), ("step", 0), ("step", 0), ("zombie", 0), ("restart", 0), ("step", 0)])
+@example([("divide", 1), *[("steps", 0)] * 4, ("publish", 11), *[("step", 1)] * 3, ("merge", 0), ("edge", 0)])
 def test_any_number_of_tasks_delivers_what_one_does(moves: list[tuple[str, int]]) -> None:
     with TemporaryDirectory() as folder:
         world = World(Path(folder))

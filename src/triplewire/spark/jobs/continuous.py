@@ -63,8 +63,6 @@ DISTINCT_ANSWERS: Final = 2_000_000
 """Answers of a continuous query with set semantics that are remembered, so that none is reported twice: some 200 MB.
 A query with more is suspended."""
 
-"""The name of the streaming query, of its checkpoint, and of its figures in the heartbeat."""
-
 
 @dataclass(frozen=True)
 class ContinuousOptions:
