@@ -58,5 +58,6 @@ def test_a_trace_leads_from_the_publisher_through_spark_to_the_listener(
     assert {spans[name].span.parent_span_id.hex() for name in ("log commit", "match", "deliver")} == {publish.id}
     assert {spans[name].service for name in ("match", "match batch")} == {"triplewire-pipeline"}
     assert [each.span_id.hex() for each in spans["match"].span.links] == [spans["match batch"].id]
-    ended = [spans[name].span.end_time_unix_nano for name in ("log commit", "match", "deliver")]
-    assert ended == sorted(ended)
+    # Matching may be through before the edge has noted the end of its commit.
+    began = [spans[name].span.start_time_unix_nano for name in ("log commit", "match", "deliver")]
+    assert began == sorted(began)
