@@ -18,7 +18,7 @@ import pytest
 
 from tests.continuous.join_network.runs import Run
 from tests.continuous.oracle import Asked
-from triplewire.config.files import prepare_directory, replace_file
+from triplewire.config.files import FORMAT, prepare_directory, replace_file
 from triplewire.config.status import read_heartbeat, write_heartbeat
 from triplewire.continuous.batch_planner import Decisions
 from triplewire.continuous.join_network.join_order import ArrivalRates
@@ -202,7 +202,7 @@ WRITERS = {
     ),
     "data directory format": StateWriter(
         lambda folder, version: prepare_directory(folder) if version == 2 else None,
-        lambda folder: 2 if (folder / "format").exists() and (folder / "format").read_bytes() == b"2\n" else 1,
+        lambda folder: 2 if (folder / "format").exists() and (folder / "format").read_text() == f"{FORMAT}\n" else 1,
     ),
     "edge identity": StateWriter(
         lambda folder, version: version == 1 or load_identity(folder / "id"),

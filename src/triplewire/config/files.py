@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from triplewire.model.errors import BadRequest, Conflict
 
-FORMAT = 2
+FORMAT = 3
 """The format of data directories that this version writes and reads. It changes whenever a file in them does."""
 
 _FORMAT_FILE = "format"

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
-from typing import Final
+from typing import Final, overload
 
 import numpy as np
 import pyarrow as pa
@@ -66,6 +66,29 @@ class Event:
         graph = f"<{self.id}>"
         rows = (line.split("\t") for line in self.text.split("\n"))
         return tuple(Quad(subject, predicate, obj, graph) for subject, predicate, obj in rows)
+
+
+@dataclass(frozen=True)
+class EventColumns(Sequence[Event]):
+    """Events of one body as columns, with the headers that they have in common."""
+
+    ids: Sequence[str]
+    texts: pa.StringArray
+    headers: EventHeaders
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @overload
+    def __getitem__(self, index: int) -> Event: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> EventColumns: ...
+
+    def __getitem__(self, index: int | slice) -> Event | EventColumns:
+        if isinstance(index, slice):
+            return EventColumns(self.ids[index], self.texts[index], self.headers)
+        return Event(self.ids[index], self.texts[index].as_py(), self.headers)
 
 
 @dataclass(frozen=True)

@@ -81,14 +81,17 @@ class MemoryLog:
 
     def append(self, publications: Sequence[ports.Publication]) -> list[Sequence[int]]:
         with self._turn:
-            planned = appending.plan_append(publications, self._known(publications))
-            with self._positions.taking(len(planned.fresh)) as taken:
-                received = self._clock.now()
-                new = list(appending.entry_rows(planned.fresh, iter(taken), received))
-                self._rows.extend(new)
-                self._bind(new, received)
-            self._keys |= {key: taken[places.start : places.stop] for key, places in planned.keys.items()}
-            self._names |= {name: at for name, at in zip(planned.names, taken, strict=True) if name is not None}
+            hashes = [appending.hash_events(each) for each in publications]
+            planned = appending.plan_append(publications, hashes, self._known(publications, hashes))
+            with self._positions.taking(planned.count) as taken:
+                received, next_positions = self._clock.now(), iter(taken)
+                for each in planned.fresh:
+                    events = zip(each.publication.streams, each.publication.events, strict=False)
+                    rows = list(appending.entry_rows(events, next_positions, received))
+                    self._rows.extend(rows)
+                    self._bind(rows, received)
+                    self._names |= {name: row[0] for name, row in zip(each.names, rows, strict=True) if name}
+            self._keys |= {key: taken[new.start : new.stop] for key, new in planned.keys.items()}
             return planned.positions(taken.start)
 
     def _bind(self, rows: Sequence[appending.EntryRow], received: int) -> None:
@@ -100,9 +103,12 @@ class MemoryLog:
             self._volumes[stream], full = ports.extend_volume(before, come, received, self._limits)
             self._segments[stream] = [*self._segments.get(stream, ()), *full]
 
-    def _known(self, publications: Sequence[ports.Publication]) -> appending.KnownEvents:
+    def _known(
+        self, publications: Sequence[ports.Publication], hashes: Sequence[appending.Hashes]
+    ) -> appending.KnownEvents:
         keys = {key: self._keys[key] for key in appending.publication_keys(publications) if key in self._keys}
-        places = {name: self._names[name] for name in appending.collect_event_keys(publications) if name in self._names}
+        asked = (name for pair in zip(publications, hashes, strict=True) for name in appending.FreshEvents(*pair).names)
+        places = {name: self._names[name] for name in asked if name is not None and name in self._names}
         texts = {row[0]: row[_TEXT] for row in self._rows} if places else {}
         return appending.KnownEvents(keys, {name: (at, texts[at]) for name, at in places.items()})
 

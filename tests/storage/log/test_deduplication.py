@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from triplewire.model import Event
 from triplewire.model.clock import ManualClock
-from triplewire.storage.log.appending import DeduplicationIndex, EventKey, hash_key, pack_hashes
+from triplewire.storage.log.appending import DeduplicationIndex, EventKey, Hashes, hash_events
 from triplewire.storage.log.ports import AppendResult, Publication
 from triplewire.storage.log.sqlite import SqliteLog
 from triplewire.testing import event
+
+
+def hashes_of(names: Sequence[EventKey | None]) -> Hashes:
+    events = [Event("urn:generated" if name is None else name[1], "") for name in names]
+    return hash_events(Publication("s", events, given={name[1] for name in names if name}))
+
 
 NAMES = st.one_of(st.none(), st.tuples(st.just("s"), st.sampled_from([f"urn:{n}" for n in range(30)])))
 
@@ -25,7 +33,7 @@ NAMES = st.one_of(st.none(), st.tuples(st.just("s"), st.sampled_from([f"urn:{n}"
 def test_every_position_of_a_name_is_found(groups: list[list[EventKey | None]], run: int, together: int) -> None:
     names, position, at, waiting = DeduplicationIndex(run), 1, dict[EventKey, list[int]](), list[tuple[int, bytes]]()
     for group in groups:
-        waiting.append((position, pack_hashes(group, {each: hash_key(each) for each in group if each is not None})))
+        waiting.append((position, hashes_of(group).tobytes()))
         if len(waiting) == together:
             names.add(waiting)
             waiting = []
@@ -36,17 +44,17 @@ def test_every_position_of_a_name_is_found(groups: list[list[EventKey | None]], 
     names.add(waiting)
     asked = [("s", f"urn:{n}") for n in range(31)]
     for name in asked:
-        assert sorted(names.find([hash_key(name)])) == at.get(name, [])
-    assert sorted(names.find([hash_key(name) for name in asked])) == sorted(n for each in at.values() for n in each)
+        assert sorted(names.find(hashes_of([name]))) == at.get(name, [])
+    assert sorted(names.find(hashes_of(asked))) == sorted(n for each in at.values() for n in each)
 
 
 def test_runs_are_let_go_when_all_in_them_is() -> None:
     names = DeduplicationIndex()
-    known = {("s", each): hash_key(("s", each)) for each in "abcd"}
-    names.add([(1, pack_hashes([("s", "a"), ("s", "b"), ("s", "c")], known))])
-    names.add([(4, pack_hashes([("s", "d")], known))])
+    known = hashes_of([("s", each) for each in "abcd"])
+    names.add([(1, known[:3].tobytes())])
+    names.add([(4, known[3:].tobytes())])
     names.forget(4)
-    assert names.find(list(known.values())) == [4]
+    assert names.find(known) == [4]
 
 
 def test_processes_know_what_others_have_stored(tmp_path: Path) -> None:

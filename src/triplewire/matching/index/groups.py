@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from triplewire.kernels.arrays import Flags, Int32, Int64, Records
 from triplewire.kernels.cache import mark_compiled
+from triplewire.kernels.nquads import split_canonical
 from triplewire.matching.index import arrays
 from triplewire.matching.index.columns import CALL
 from triplewire.matching.index.files import IndexFiles
@@ -91,6 +92,7 @@ def compile_kernels() -> None:
     matching = Popen([sys.executable, "-c", f"from {__name__} import compile_matching; compile_matching()"])
     with tempfile.TemporaryDirectory(prefix="triplewire-index-") as directory:
         _build_sample(Path(directory))
+    split_canonical(b"<urn:s> <urn:p> <urn:o> <urn:g> .\n")
     matching.wait()
     warm_up()
 

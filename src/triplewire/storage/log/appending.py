@@ -8,10 +8,9 @@ being merged.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import blake2b
-from itertools import repeat
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -19,7 +18,7 @@ import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
-from triplewire.model import ENTRIES, Event
+from triplewire.model import ENTRIES, Event, EventColumns, EventHeaders
 from triplewire.storage.log.ports import AppendResult, Publication
 
 DEDUPLICATION_RUN: Final = 2**20
@@ -35,16 +34,22 @@ Hashes: TypeAlias = npt.NDArray[np.uint64]
 NO_HASH = 0
 """In place of a hash: the event at that position is not known by a name."""
 
-
-def hash_key(name: EventKey) -> int:
-    """The 64 bits of a key, never `NO_HASH`."""
-    stream, id = name
-    return int.from_bytes(blake2b(f"{stream}\n{id}".encode(), digest_size=8).digest(), "little") or 1
+_NO_HASH, _OTHER = bytes(8), (1).to_bytes(8, "little")
 
 
-def pack_hashes(names: Sequence[EventKey | None], hashes: Mapping[EventKey, int]) -> bytes:
-    """The hashes of events at successive positions."""
-    return np.array([NO_HASH if name is None else hashes[name] for name in names], np.uint64).tobytes()
+def hash_events(publication: Publication) -> Hashes:
+    """64 bits of the stream and id of each event, `NO_HASH` for one whose id the publisher did not give."""
+    given, hashes = publication.given, list[bytes]()
+    if not given:
+        return np.zeros(len(publication.events), np.uint64)
+    for stream, id in zip(publication.streams, publication.ids, strict=False):
+        hashes.append(_hash(stream, id) if id in given else _NO_HASH)
+    return np.frombuffer(b"".join(hashes), np.uint64)
+
+
+def _hash(stream: str, id: str) -> bytes:
+    digest = blake2b(f"{stream}\n{id}".encode(), digest_size=8).digest()
+    return _OTHER if digest == _NO_HASH else digest
 
 
 def unpack_hashes(data: bytes) -> Hashes:
@@ -83,9 +88,8 @@ class DeduplicationIndex:
         order = np.argsort(hashes)
         self._runs.append((hashes[order], positions[order]))
 
-    def find(self, hashes: Sequence[int]) -> list[int]:
+    def find(self, asked: Hashes) -> list[int]:
         """Positions at which one of the hashes may be."""
-        asked = np.array(hashes, np.uint64)
         return [position for run in self._runs for position in _search_run(*run, asked)]
 
     def forget(self, before: int) -> None:
@@ -109,102 +113,101 @@ class KnownEvents:
     events: Mapping[EventKey, tuple[int, str]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class FreshEvents:
+    """Events of one publication that are to be stored, and their hashes."""
+
+    publication: Publication
+    hashes: Hashes
+
+    @property
+    def names(self) -> Iterator[EventKey | None]:
+        """The keys by which the events may be recognized when they come again."""
+        keys = zip(self.publication.streams, self.publication.ids, strict=False)
+        return (key if known else None for key, known in zip(keys, self.hashes.tolist(), strict=False))
+
+
 @dataclass
 class AppendPlan:
     """One pass over publications, in order. Positions of what is new are below zero until it is known where they
     begin: -1 is the first, -2 the next."""
 
-    fresh: list[tuple[str, Event]] = field(default_factory=list)
-    """Events to store, with their streams."""
+    fresh: list[FreshEvents] = field(default_factory=list)
+    count: int = 0
+    """The number of events to store."""
     keys: dict[str, range] = field(default_factory=dict)
-    """Index ranges in `fresh` of new publications with a key."""
-    names: list[EventKey | None] = field(default_factory=list)
-    """Event keys of the events to store, for deduplication."""
+    """Ranges, among the events to store, of new publications with a key."""
     _answers: list[Sequence[int]] = field(default_factory=list)
 
     def positions(self, start: int) -> list[Sequence[int]]:
         """The results of all publications, if the first new event takes position `start`."""
         return [_shift_positions(answer, start) for answer in self._answers]
 
+    def pack_hashes(self) -> bytes:
+        """The hashes of the events to store; nothing if none can come again."""
+        hashes = np.concatenate([np.zeros(0, np.uint64), *(each.hashes for each in self.fresh)])
+        return hashes.tobytes() if hashes.any() else b""
 
-def plan_append(publications: Iterable[Publication], known: KnownEvents) -> AppendPlan:
+    def _add(self, publication: Publication, hashes: Hashes) -> range:
+        """Store the events of a publication, and return their positions."""
+        before, self.count = self.count, self.count + len(publication.events)
+        if publication.events:
+            self.fresh.append(FreshEvents(publication, hashes))
+        return range(-1 - before, -1 - self.count, -1)
+
+
+def plan_append(publications: Sequence[Publication], hashes: Sequence[Hashes], known: KnownEvents) -> AppendPlan:
+    """Plan what is stored. `hashes` are those of each publication."""
     made, keys, events = AppendPlan(), dict(known.keys), dict(known.events)
-    for publication in publications:
+    distinct = not events and _are_distinct(hashes)
+    for publication, own in zip(publications, hashes, strict=True):
         answer: Sequence[int] | None = None if publication.key is None else keys.get(publication.key)
         if answer is None:
-            before = len(made.fresh)
-            answer = _plan_publication(publication, made, events)
-            if publication.key is not None and (new := range(before, len(made.fresh))):
-                made.keys[publication.key] = new
-                keys[publication.key] = range(-1 - before, -1 - len(made.fresh), -1)
+            before = made.count
+            answer = made._add(publication, own) if distinct else _plan_publication(publication, own, made, events)
+            if publication.key is not None and made.count > before:
+                made.keys[publication.key] = range(before, made.count)
+                keys[publication.key] = range(-1 - before, -1 - made.count, -1)
         made._answers.append(answer)
     return made
 
 
-def collect_event_keys(publications: Iterable[Publication]) -> list[EventKey]:
-    """The names by which events of these may be known already."""
-    return [
-        (stream, event.id)
-        for publication in publications
-        if publication.given
-        for stream, event in events_with_streams(publication)
-        if event.id in publication.given
-    ]
-
-
-def events_with_streams(publication: Publication) -> Iterator[tuple[str, Event]]:
-    streams = repeat(publication.stream) if isinstance(publication.stream, str) else publication.stream
-    return zip(streams, publication.events, strict=False)
+def _are_distinct(hashes: Sequence[Hashes]) -> bool:
+    """Whether no event repeats another of the same append: then there is no need to look at each."""
+    given = np.concatenate([np.zeros(0, np.uint64), *hashes])
+    given = np.sort(given[given != NO_HASH])
+    return bool((given[1:] != given[:-1]).all())
 
 
 def _plan_publication(
-    publication: Publication, made: AppendPlan, events: MutableMapping[EventKey, tuple[int, str]]
+    publication: Publication, hashes: Hashes, made: AppendPlan, events: MutableMapping[EventKey, tuple[int, str]]
 ) -> Sequence[int]:
-    before, given = len(made.fresh), publication.given
-    if not given:
-        made.fresh += events_with_streams(publication)
-        made.names += [None] * (len(made.fresh) - before)
-        return range(-1 - before, -1 - len(made.fresh), -1)
-    names = [(stream, event.id) if event.id in given else None for stream, event in events_with_streams(publication)]
+    names = [*FreshEvents(publication, hashes).names]
     there = [events.get(name) if name else None for name in names]
     pairs = list(zip(publication.events, there, strict=True))
     others = {event.id: found[0] for event, found in pairs if found and found[1] != event.text}
     if others and not publication.apart:
         return AppendResult(others.values(), others=others)
-    if not any(there) and len(set(names)) == len(names):
-        made.fresh += events_with_streams(publication)
-        made.names += names
-        new: Sequence[int] = range(-1 - before, -1 - len(made.fresh), -1)
-        events.update(_keyed_texts(names, publication.events, new))
-        return new
-    return _plan_partly_known(publication, names, made, events, others)
-
-
-def _plan_partly_known(
-    publication: Publication,
-    names: Sequence[EventKey | None],
-    made: AppendPlan,
-    events: MutableMapping[EventKey, tuple[int, str]],
-    others: Mapping[str, int],
-) -> AppendResult:
-    found, repeated = list[int](), 0
-    for (stream, event), name in zip(events_with_streams(publication), names, strict=True):
+    found, fresh, repeated = list[int](), list[int](), 0
+    for row, (event, name) in enumerate(zip(publication.events, names, strict=True)):
         known = events.get(name) if name else None
         repeated += known is not None and event.id not in others
         if known is None:
-            made.fresh.append((stream, event))
-            made.names.append(name)
-            events.update(_keyed_texts([name], [event], [-len(made.fresh)]))
-        found.append(-len(made.fresh) if known is None else known[0])
+            known = (-1 - made.count - len(fresh), event.text)
+            fresh.append(row)
+            if name:
+                events[name] = known
+        found.append(known[0])
+    if len(fresh) == len(names):
+        return made._add(publication, hashes)
+    made._add(_pick_events(publication, fresh), hashes[fresh])
     return AppendResult(found, repeated, others)
 
 
-def _keyed_texts(
-    names: Sequence[EventKey | None], events: Sequence[Event], positions: Sequence[int]
-) -> Iterator[tuple[EventKey, tuple[int, str]]]:
-    for name, event, position in zip(names, events, positions, strict=True):
-        if name is not None:
-            yield name, (position, event.text)
+def _pick_events(publication: Publication, rows: Sequence[int]) -> Publication:
+    stream = publication.stream
+    streams = stream if isinstance(stream, str) else [stream[row] for row in rows]
+    return replace(publication, stream=streams, events=[publication.events[row] for row in rows])
 
 
 def _shift_positions(answer: Sequence[int], start: int) -> Sequence[int]:
@@ -241,8 +244,45 @@ def entry_rows(events: Iterable[tuple[str, Event]], positions: Iterator[int], re
             received if headers.time is None else headers.time,
             received,
             headers.syntax,
-            orjson.dumps(dict(headers.extensions)).decode() if headers.extensions else None,
+            _format_extensions(headers),
         )
+
+
+def _format_extensions(headers: EventHeaders) -> str | None:
+    return orjson.dumps(dict(headers.extensions)).decode() if headers.extensions else None
+
+
+def entries_batch(fresh: Iterable[FreshEvents], positions: range, received: int) -> pa.RecordBatch:
+    """New events as entries at these positions."""
+    batches, first = list[pa.RecordBatch](), positions.start
+    for each in fresh:
+        taken = range(first, first + len(each.publication.events))
+        batches.append(_publication_batch(each.publication, taken, received))
+        first = taken.stop
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def _publication_batch(publication: Publication, positions: range, received: int) -> pa.RecordBatch:
+    events = publication.events
+    if not isinstance(events, EventColumns):
+        rows = entry_rows(zip(publication.streams, events, strict=False), iter(positions), received)
+        columns: Iterable[object] = zip(*rows, strict=True)
+    else:
+        headers, count = events.headers, len(events)
+        time, extensions = received if headers.time is None else headers.time, _format_extensions(headers)
+        constants = (headers.source, headers.application, time, received, headers.syntax, extensions)
+        stream = publication.stream
+        streams = pa.repeat(stream, count) if isinstance(stream, str) else stream
+        repeated = (
+            pa.repeat(pa.scalar(value, field.type), count)
+            for value, field in zip(constants, [*ENTRIES][_TEXT + 1 :], strict=True)
+        )
+        columns = (np.arange(positions.start, positions.stop), streams, events.ids, events.texts, *repeated)
+    arrays = [
+        column if isinstance(column, pa.Array) else pa.array(column, field.type)
+        for column, field in zip(columns, ENTRIES, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=ENTRIES)
 
 
 def entries_table(pages: Iterable[Sequence[EntryRow]]) -> pa.Table:

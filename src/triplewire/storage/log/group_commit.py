@@ -81,7 +81,7 @@ class GroupCommit:
     async def append_each(self, publications: Sequence[Publication]) -> list[Sequence[int]]:
         """The same for several, which go into one transaction."""
         loop = asyncio.get_running_loop()
-        size = sum(len(event.text) for publication in publications for event in publication.events)
+        size = sum(publication.size for publication in publications)
         waiter = Waiter(publications, loop, loop.create_future(), size)
         self._enter(waiter)
         return await waiter.future

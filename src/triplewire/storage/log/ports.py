@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import repeat
 from types import MappingProxyType
 from typing import Final, Protocol, Self, TypeAlias
 
 import pyarrow as pa
 
-from triplewire.model import Erasure, Event
+from triplewire.model import Erasure, Event, EventColumns
 
 SEGMENT_EVENTS: Final = 500
 """Events in one segment, a page of a stream's history: read and written in 20 ms, 300 kB of text. Clients that follow a
@@ -151,6 +152,22 @@ class Publication:
     """Ids that the publisher gave: each is stored once in its stream."""
     apart: bool = False
     """Whether an event whose id is taken is refused by itself; otherwise all are."""
+
+    @property
+    def streams(self) -> Iterable[str]:
+        """The stream of each event, or the one of all, again and again."""
+        return repeat(self.stream) if isinstance(self.stream, str) else self.stream
+
+    @property
+    def ids(self) -> Sequence[str]:
+        return self.events.ids if isinstance(self.events, EventColumns) else [event.id for event in self.events]
+
+    @property
+    def size(self) -> int:
+        """The length of all texts."""
+        if isinstance(self.events, EventColumns):
+            return int(self.events.texts.nbytes)
+        return sum(len(event.text) for event in self.events)
 
 
 class AppendResult(tuple[int, ...]):
