@@ -26,13 +26,14 @@ from bench.match_workloads import ChosenWorkload, MatchWorkload, choose_workload
 from bench.plots import BLUE, ORANGE, PALE, SILVER, Bar, draw_bars, draw_sheet, draw_titles
 from bench.spark import start_spark
 from triplewire.config import Settings
+from triplewire.config.heap import freeze_heap
 from triplewire.model import ENTRIES, MATCHED_COLUMNS, MATCHES, Subscription
 from triplewire.service.wiring import pipeline_ports
 from triplewire.spark.jobs.exchange import BLOCKS, pack_table, unpack_blocks
 from triplewire.spark.jobs.match import LaneMatcher, open_matcher
 from triplewire.spark.jobs.ports import JobPorts
 from triplewire.spark.jobs.source import BLOCK_EVENTS
-from triplewire.spark.jobs.workers import freeze_heap, hide_pandas
+from triplewire.spark.jobs.workers import hide_pandas
 from triplewire.storage.outbox import OutboxLane
 from triplewire.storage.registry.ontologies import BATCH_EVENTS, ONTOLOGY, LoadedOntology, ontology_to_value
 from triplewire.storage.registry.subscriptions import SHAPE, SUBSCRIPTION, subscription_to_value

@@ -25,6 +25,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from bench.harness import Usage, make_directory, measure_java, measure_tree
 from triplewire.client import AsyncClient
 from triplewire.config import Settings
+from triplewire.config.heap import freeze_survivors
 from triplewire.model import parse_position
 from triplewire.model.clock import SystemClock
 from triplewire.model.errors import Unavailable
@@ -221,6 +222,8 @@ async def listen(
 ) -> AsyncIterator[Arrivals]:
     """Open a connection for each path, from a source address, and wait until all were answered; close them afterwards.
     Ids of events are their numbers after `base` and `e/`."""
+    # Else a collection of this process would count as a delay of the broker.
+    freeze_survivors()
     loop, arrivals, (host, port) = asyncio.get_running_loop(), Arrivals(), address
     event = re.compile(rb'"event":"' + re.escape(base.encode()) + rb'e/(\d+)"')
     opened = []

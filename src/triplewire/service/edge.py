@@ -22,6 +22,7 @@ from aiohttp import web
 
 from triplewire.config import Settings
 from triplewire.config.files import prepare_directory
+from triplewire.config.heap import freeze_survivors
 from triplewire.config.logs import configure_logging
 from triplewire.config.metrics import Metrics
 from triplewire.config.settings import is_orphaned, to_environment
@@ -85,6 +86,7 @@ def run_edge(settings: Settings) -> None:
     open to other machines without `--open`."""
     check_auth(settings)
     configure_logging(settings.log_format, "edge")
+    freeze_survivors()
     uvloop.run(_serve(settings))
 
 

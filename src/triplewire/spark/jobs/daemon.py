@@ -11,6 +11,7 @@ import sys
 
 from pyspark import daemon
 
+from triplewire.config.heap import freeze_heap
 from triplewire.config.settings import hide
 
 PRELOADED = (
@@ -28,8 +29,6 @@ def preload() -> None:
     hide("pandas")
     for name in PRELOADED:
         importlib.import_module(name)
-    from triplewire.spark.jobs.workers import freeze_heap
-
     freeze_heap()
 
 

@@ -33,6 +33,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from triplewire.config.heap import freeze_heap, freeze_survivors
 from triplewire.config.status import Heartbeat, read_heartbeat, write_heartbeat
 from triplewire.config.tracing import TRACED_EVENTS, Tracer, now_ns, parse_parents
 from triplewire.model import MATCHED_COLUMNS, format_position, no_matches
@@ -41,7 +42,7 @@ from triplewire.model.errors import TriplewireError, Unavailable
 from triplewire.spark.jobs.exchange import BLOCK_BYTES
 from triplewire.spark.jobs.ports import JobPorts
 from triplewire.spark.jobs.source import BLOCK_EVENTS, plan_batch
-from triplewire.spark.jobs.workers import freeze_heap, hide_pandas
+from triplewire.spark.jobs.workers import hide_pandas
 from triplewire.storage.outbox import OutboxLane, OutboxPart
 from triplewire.storage.registry.ontologies import BATCH_EVENTS
 from triplewire.storage.registry.ports import Registry
@@ -223,6 +224,7 @@ def _run_task(ports: JobPorts, options: TaskOptions, batches: Iterable[pa.Record
     clock, signals = SystemClock(), ports.open_signals()
     task = MatchTask(ports, options.parts[number], clock, ports.open_tracer())
     freeze_heap()
+    freeze_survivors()
     reported = -REPORT_SECONDS
     while True:
         began = clock.ticks()

@@ -25,6 +25,7 @@ import pyarrow as pa
 from pyspark import Accumulator
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from triplewire.config.heap import freeze_heap
 from triplewire.continuous.state import BEFORE_ALL, BatchContext, BatchRound, ChangelogRange, StateChangelog
 from triplewire.spark.jobs.exchange import (
     EXCHANGED,
@@ -34,7 +35,7 @@ from triplewire.spark.jobs.exchange import (
     read_inputs,
 )
 from triplewire.spark.jobs.source import EventFrame, ReadEvents
-from triplewire.spark.jobs.workers import CpuCosts, charge_cpu, freeze_heap, hide_pandas
+from triplewire.spark.jobs.workers import CpuCosts, charge_cpu, hide_pandas
 
 ALONE_SECONDS: Final = 0.5
 """CPU time of a stage in a batch from which on the next is spread over partitions though one task reads it: about as

@@ -11,13 +11,13 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from triplewire.config.heap import freeze_heap
 from triplewire.spark.jobs.ports import JobPorts
 from triplewire.spark.jobs.source import PositionRange, read_blocks
 from triplewire.spark.jobs.workers import (
     TASK_RESULTS,
     CpuCosts,
     charge_cpu,
-    freeze_heap,
     hide_pandas,
     pack_results,
     unpack_results,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,15 +21,6 @@ from triplewire.config.settings import hide
 def hide_pandas() -> None:
     """Hide pandas from imports. Every function that runs in a worker calls this first."""
     hide("pandas")
-
-
-def freeze_heap() -> None:
-    """Exempt all live objects from garbage collection, which Spark runs after every task.
-
-    To be called after long-lived objects were made. In a small batch the collection took a quarter of the time.
-    """
-    gc.collect()
-    gc.freeze()
 
 
 T = TypeVar("T")
