@@ -96,6 +96,7 @@ async def stalled(pool: QueryWorkerPool, share: list[tuple[str, str]]) -> dict[s
 
 
 @pytest.mark.processes
+@pytest.mark.timeout(400)
 async def test_each_ends_and_the_next_query_is_answered(tmp_path: Path) -> None:
     settings = clique(tmp_path)
     launch = WorkerCommand(

@@ -14,7 +14,7 @@ from tests.differential.grammar import Question, questions
 from tests.differential.pairs import examples, hold, verdict
 from tests.differential.spark import OnSpark
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(350)]
 
 CASES = load()
 

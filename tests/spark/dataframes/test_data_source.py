@@ -18,7 +18,7 @@ from triplewire.spark import EVENTS, QUADS, register, write_events
 from triplewire.storage.lake.delta import DeltaLake
 from triplewire.testing import event
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(350)]
 
 
 def reading(number: int) -> list[str]:

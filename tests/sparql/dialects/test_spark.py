@@ -21,7 +21,7 @@ from triplewire.sparql.compiler.aggregates import aggregate
 from triplewire.sparql.compiler.comparisons import total_order_keys
 from triplewire.sparql.compiler.terms import StoredTerm
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(350)]
 
 CHUNK = 80
 """Queries that run as one; each alone would take a second."""
