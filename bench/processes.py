@@ -34,6 +34,9 @@ from triplewire.service.supervisor import Supervisor
 
 HOST = "127.0.0.1"
 
+STEADY_CONNECTIONS = 256
+"""Connections for events at a rate. Without a bound, a broker that falls behind is sent a flood of new ones."""
+
 _START_SECONDS = 90.0
 _IDLE_SECONDS = 20.0
 
@@ -155,13 +158,19 @@ async def publish_bodies(
 async def publish_steadily(
     client: AsyncClient, stream: str, bodies: Iterable[tuple[int, bytes]], rate: float
 ) -> tuple[dict[int, float], int]:
-    """Publish numbered events one by one at a rate, without waiting for receipts; return when each was sent, in seconds
-    of `perf_counter`, and the last position."""
+    """Publish numbered events one by one at a rate, without waiting for receipts; return when each was due, in seconds
+    of `perf_counter`, and the last position. Waiting for a free connection counts as delay."""
     sent, tasks, began = dict[int, float](), [], time.perf_counter()
+    connections = asyncio.Semaphore(STEADY_CONNECTIONS)
+
+    async def publish(body: bytes) -> Mapping[str, Any]:
+        async with connections:
+            return await client.publish(stream, body)
+
     for index, (number, body) in enumerate(bodies):
         await asyncio.sleep(max(0.0, began + index / rate - time.perf_counter()))
         sent[number] = time.perf_counter()
-        tasks.append(asyncio.create_task(client.publish(stream, body)))
+        tasks.append(asyncio.create_task(publish(body)))
     return sent, last_position(await asyncio.gather(*tasks))
 
 
