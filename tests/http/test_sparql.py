@@ -296,7 +296,7 @@ def params(marker: str) -> dict[str, str]:
 
 def test_a_client_that_goes_away_cancels_its_query() -> None:
     async def scene() -> None:
-        async with whole() as (at, pool):
+        async with whole(grace=30) as (at, pool):
             await asked(at, "GET", params=params(""))
             first = pool.pids
             async with at.session.get(at.url + "/sparql", params=params("FLOOD")) as response:
